@@ -1,0 +1,1 @@
+//! The name server: routes of all brokers that register with it.

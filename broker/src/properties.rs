@@ -1,0 +1,1 @@
+//! Java properties files: parsing with positions.

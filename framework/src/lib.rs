@@ -1,0 +1,2 @@
+//! Placeholder of the framework's root module.
+#![forbid(unsafe_code)]

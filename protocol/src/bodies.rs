@@ -1,0 +1,1 @@
+//! JSON bodies (spec/protocol.md §6), serde types in Java's spelling.

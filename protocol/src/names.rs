@@ -1,0 +1,1 @@
+//! Topic and group names: derived names, validity, system topics.
