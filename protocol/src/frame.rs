@@ -1,5 +1,18 @@
-//! One remoting frame (spec/protocol.md §1).
-use std::borrow::Cow;
+//! One remoting frame: length word, header word, header, body.
+//!
+//! ```text
+//! read buffer ─▶ Frame::decode ─┬─ head  parsed (code, flag, opaque, …)
+//!                               ├─ ext   kept as received (JSON or binary) ─▶ Frame::header::<H>(), one pass, borrowed
+//!                               └─ body  a slice of the read buffer
+//!
+//! Request / Reply ─▶ encode_*_head ─▶ length + header word + JSON header; the body parts follow on the wire
+//! ```
+//!
+//! Layout, all integers big endian: `totalLength: i32` (what follows it), `headerWord: i32` (bits 31–24 the form, 0 JSON or
+//! 1 binary; bits 23–0 the header's length), header, body. Mirrors `RemotingCommand` of Apache RocketMQ 5.3.3. Both header
+//! forms are read; we always write JSON, as the C++ and Node clients know no other.
+
+use std::{borrow::Cow, ops::Range};
 
 use bytes::{Bytes, BytesMut};
 
@@ -8,18 +21,79 @@ use crate::{
     headers::WireHeader,
 };
 
+mod binary;
+mod encode;
+mod json;
+
+pub use encode::{ExtWriter, Reply, Request, encode_reply_head, encode_request_head};
+
 /// Frames longer than this, length word included, are refused: 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024;
-/// The version we speak as: V5_3_3.
+/// The version we speak as: `V5_3_3`.
 pub const VERSION: i32 = 479;
 
-/// Language of the sender (`JAVA` = 0 … `RUST` = 12); unknown ones decode to `OTHER`.
+/// Language of the sender (`JAVA` = 0 … `NODE_JS` = 13); unknown ones decode to `OTHER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Language(pub u8);
+
+impl Language {
+    /// The Java client; also what an absent language means.
+    pub const JAVA: Self = Self(0);
+    /// The C++ client and those built on it.
+    pub const CPP: Self = Self(1);
+    /// Anything without a name of its own.
+    pub const OTHER: Self = Self(7);
+    /// The Go client.
+    pub const GO: Self = Self(9);
+    /// Ourselves.
+    pub const RUST: Self = Self(12);
+
+    const NAMES: [&'static str; 14] = [
+        "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO",
+        "PHP", "OMS", "RUST", "NODE_JS",
+    ];
+
+    /// Its name in JSON headers and bodies.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES
+            .get(usize::from(self.0))
+            .copied()
+            .unwrap_or("OTHER")
+    }
+
+    /// The language of that name, `OTHER` for unknown ones.
+    #[must_use]
+    pub fn from_name(name: &str) -> Self {
+        let known = Self::NAMES.iter().position(|known| *known == name);
+        known
+            .and_then(|code| u8::try_from(code).ok())
+            .map_or(Self::OTHER, Self)
+    }
+
+    /// The language of that number in a binary header, `OTHER` for unknown ones.
+    #[must_use]
+    pub fn from_code(code: u8) -> Self {
+        if usize::from(code) < Self::NAMES.len() {
+            Self(code)
+        } else {
+            Self::OTHER
+        }
+    }
+}
 
 /// Frame flag: bit 0 response, bit 1 oneway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flag(pub i32);
+
+impl Flag {
+    /// A request that waits for its answer.
+    pub const REQUEST: Self = Self(0);
+    /// An answer.
+    pub const RESPONSE: Self = Self(1);
+    /// A request that gets no answer.
+    pub const ONEWAY: Self = Self(2);
+}
 
 /// The fields every frame has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +108,17 @@ pub struct Head {
     pub opaque: i32,
     /// Response and oneway bits.
     pub flag: Flag,
-    /// Error text or status.
+    /// Error text or status; null, empty and absent are the same.
     pub remark: Option<String>,
+}
+
+/// How the ext fields are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExtForm {
+    /// The text between the braces of the `extFields` object.
+    Json,
+    /// Entries of key length (i16), key, value length (i32), value.
+    Binary,
 }
 
 /// A frame as received: head parsed, ext fields still in wire form, body untouched. Cheap to clone.
@@ -43,6 +126,7 @@ pub struct Head {
 pub struct Frame {
     /// Parsed head.
     pub head: Head,
+    form: ExtForm,
     ext: Bytes,
     /// Body, empty when absent.
     pub body: Bytes,
@@ -55,10 +139,38 @@ pub enum FrameError {
     /// Longer than the limit.
     #[error("frame of {len} bytes exceeds the limit of {limit}")]
     TooLong {
-        /// Announced length.
+        /// Announced length, length word included.
         len: usize,
         /// Limit in force.
         limit: usize,
+    },
+    /// The length word is negative or leaves no room for the header word.
+    #[error("frame announces an impossible length of {announced}")]
+    Length {
+        /// Value of the length word.
+        announced: i32,
+    },
+    /// The header is said to be longer than the frame.
+    #[error("header of {header} bytes does not fit into a frame of {frame}")]
+    HeaderLength {
+        /// Announced length of the header.
+        header: usize,
+        /// Bytes that follow the length word.
+        frame: usize,
+    },
+    /// The header is neither JSON (0) nor binary (1).
+    #[error("header has the unknown form {form}")]
+    Form {
+        /// Value of the form byte.
+        form: u8,
+    },
+    /// The header's bytes break its form.
+    #[error("malformed header at byte {offset}: expected {expected}")]
+    Header {
+        /// Position within the header.
+        offset: usize,
+        /// What should be there.
+        expected: &'static str,
     },
 }
 
@@ -85,129 +197,161 @@ pub enum HeaderError {
 }
 
 impl Frame {
-    /// Takes one frame off the front of `buf`; `Ok(None)` when more bytes are needed.
+    /// Takes one frame off the front of `buf`; `Ok(None)` when more bytes are needed. `limit` counts the length word too.
+    ///
+    /// # Errors
+    /// [`FrameError`] when the bytes can't be the start of a frame; `buf` is then of no further use.
     pub fn decode(buf: &mut BytesMut, limit: usize) -> Result<Option<Frame>, FrameError> {
-        todo!()
+        let Some(word) = buf.first_chunk::<4>() else {
+            return Ok(None);
+        };
+        let announced = i32::from_be_bytes(*word);
+        let Ok(rest) = usize::try_from(announced) else {
+            return Err(FrameError::Length { announced });
+        };
+        if rest < 4 {
+            return Err(FrameError::Length { announced });
+        }
+        let len = rest.saturating_add(4);
+        if len > limit {
+            return Err(FrameError::TooLong { len, limit });
+        }
+        if buf.len() < len {
+            return Ok(None);
+        }
+        Self::parse(&buf.split_to(len).freeze()).map(Some)
     }
+
+    /// A whole frame, its length word checked by the caller and at least 8 bytes long.
+    fn parse(frame: &Bytes) -> Result<Frame, FrameError> {
+        let after_length = frame.get(4..).unwrap_or_default();
+        let [form, a, b, c] = after_length.first_chunk::<4>().copied().unwrap_or_default();
+        let header_len = u32::from_be_bytes([0, a, b, c]) as usize;
+        let Some(header) = after_length.get(4..4 + header_len) else {
+            return Err(FrameError::HeaderLength {
+                header: header_len,
+                frame: after_length.len(),
+            });
+        };
+        let (form, (head, ext)) = match form {
+            0 => (ExtForm::Json, json::head(header)?),
+            1 => (ExtForm::Binary, binary::head(header)?),
+            form => return Err(FrameError::Form { form }),
+        };
+        Ok(Frame {
+            head,
+            form,
+            ext: slice(frame, 8, &ext),
+            body: frame.slice(8 + header_len..),
+        })
+    }
+
+    /// The frame that the other end decodes from `request`, for tests of what answers requests.
+    #[must_use]
+    pub fn of_request(request: &Request, opaque: i32, oneway: bool) -> Frame {
+        let flag = if oneway { Flag::ONEWAY } else { Flag::REQUEST };
+        let head = Head {
+            code: request.code.0,
+            language: Language::RUST,
+            version: VERSION,
+            opaque,
+            flag,
+            remark: None,
+        };
+        Frame {
+            head,
+            form: ExtForm::Json,
+            ext: request.ext.to_bytes(),
+            body: request.body.clone(),
+        }
+    }
+
+    /// The frame that the other end decodes from `reply`, for tests of what sends requests.
+    #[must_use]
+    pub fn of_reply(reply: &Reply, opaque: i32) -> Frame {
+        let remark = reply
+            .remark
+            .as_deref()
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned);
+        let head = Head {
+            code: reply.code.0,
+            language: Language::RUST,
+            version: VERSION,
+            opaque,
+            flag: Flag::RESPONSE,
+            remark,
+        };
+        Frame {
+            head,
+            form: ExtForm::Json,
+            ext: reply.ext.to_bytes(),
+            body: reply.body.concat().into(),
+        }
+    }
+
     /// The ext fields as a typed header, parsed in one pass and borrowing from the frame.
+    ///
+    /// # Errors
+    /// [`HeaderError`] when a mandatory field is absent or a value does not parse.
     pub fn header<'a, H: WireHeader<'a>>(&'a self) -> Result<H, HeaderError> {
-        todo!()
+        match self.form {
+            ExtForm::Json => H::read(&mut json::ExtFields::new(&self.ext)),
+            ExtForm::Binary => H::read(&mut binary::ExtFields::new(&self.ext)),
+        }
     }
+
     /// One ext field, for what has no typed header.
+    #[must_use]
     pub fn ext(&self, name: &str) -> Option<Cow<'_, str>> {
-        todo!()
+        self.ext_fields()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
     }
-    /// All ext fields in wire order.
+
+    /// All ext fields in wire order; null ones are left out.
     pub fn ext_fields(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
-        std::iter::empty()
+        // Of the two, the one of the other form runs over nothing.
+        let (json, binary): (&[u8], &[u8]) = match self.form {
+            ExtForm::Json => (&self.ext, &[]),
+            ExtForm::Binary => (&[], &self.ext),
+        };
+        json::ExtFields::new(json).chain(binary::ExtFields::new(binary))
     }
+
     /// Bit 0 of the flag.
+    #[must_use]
     pub fn is_response(&self) -> bool {
         self.head.flag.0 & 1 != 0
     }
+
     /// Bit 1 of the flag: never answer such a frame.
+    #[must_use]
     pub fn is_oneway(&self) -> bool {
         self.head.flag.0 & 2 != 0
     }
+
     /// The request code (only meaningful for requests).
+    #[must_use]
     pub fn request_code(&self) -> RequestCode {
         RequestCode(self.head.code)
     }
+
     /// The response code (only meaningful for responses).
+    #[must_use]
     pub fn response_code(&self) -> ResponseCode {
         ResponseCode(self.head.code)
     }
 }
 
-/// Ext fields being written, already in JSON wire form (`"k":"v",…`).
-#[derive(Debug, Clone, Default)]
-pub struct ExtWriter {
-    json: Vec<u8>,
-}
-
-impl ExtWriter {
-    /// Appends one field; the value is escaped as needed.
-    pub fn put(&mut self, name: &str, value: &str) {
-        todo!()
-    }
-    /// Appends a number or boolean by its `Display` text, without allocation.
-    pub fn put_display(&mut self, name: &str, value: impl std::fmt::Display) {
-        todo!()
+/// `range` of the header as a slice of the whole frame, which starts `base` bytes earlier.
+fn slice(frame: &Bytes, base: usize, range: &Range<usize>) -> Bytes {
+    if range.is_empty() {
+        Bytes::new()
+    } else {
+        frame.slice(base + range.start..base + range.end)
     }
 }
 
-/// A request about to be sent. The connection adds the opaque.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// What is asked.
-    pub code: RequestCode,
-    /// Ext fields.
-    pub ext: ExtWriter,
-    /// Body, written as it is, without copying.
-    pub body: Bytes,
-}
-
-impl Request {
-    /// A request without ext fields and body.
-    pub fn new(code: RequestCode) -> Self {
-        Self { code, ext: ExtWriter::default(), body: Bytes::new() }
-    }
-    /// Adds the fields of a typed header.
-    pub fn with<'a>(mut self, header: &impl WireHeader<'a>) -> Self {
-        header.write(&mut self.ext);
-        self
-    }
-    /// Sets the body.
-    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
-        self.body = body.into();
-        self
-    }
-}
-
-/// An answer about to be sent. The responder adds the opaque.
-#[derive(Debug, Clone)]
-pub struct Reply {
-    /// Outcome.
-    pub code: ResponseCode,
-    /// Error text or status.
-    pub remark: Option<Cow<'static, str>>,
-    /// Ext fields.
-    pub ext: ExtWriter,
-    /// Body parts, written by vectored I/O in order, without copying.
-    pub body: Vec<Bytes>,
-}
-
-impl Reply {
-    /// Code 0, nothing else.
-    pub fn ok() -> Self {
-        Self::code(ResponseCode(0))
-    }
-    /// Any code, nothing else.
-    pub fn code(code: ResponseCode) -> Self {
-        Self { code, remark: None, ext: ExtWriter::default(), body: Vec::new() }
-    }
-    /// A code with its explanation.
-    pub fn error(code: ResponseCode, remark: impl Into<Cow<'static, str>>) -> Self {
-        Self { remark: Some(remark.into()), ..Self::code(code) }
-    }
-    /// Adds the fields of a typed header.
-    pub fn with<'a>(mut self, header: &impl WireHeader<'a>) -> Self {
-        header.write(&mut self.ext);
-        self
-    }
-    /// Appends a body part.
-    pub fn body(mut self, part: impl Into<Bytes>) -> Self {
-        self.body.push(part.into());
-        self
-    }
-}
-
-/// Writes length, header (JSON form, always) and, for requests and replies alike, leaves the body to the caller:
-/// the body's parts follow on the wire.
-pub fn encode_request_head(buf: &mut BytesMut, request: &Request, opaque: i32, oneway: bool) {
-    todo!()
-}
-/// See [`encode_request_head`].
-pub fn encode_reply_head(buf: &mut BytesMut, reply: &Reply, opaque: i32) {
-    todo!()
-}
+#[cfg(test)]
+mod tests;
