@@ -1,0 +1,126 @@
+//! The typed configuration: what the run time reads after every source was merged and every mistake was reported.
+//!
+//! ```text
+//! Tree (merged, positioned) ──build──▶ Config ──▶ application, binders, web server, embedded broker
+//! ```
+//! Defaults are already filled in: `spring.cloud.stream.default.*` is merged into each binding and the `RocketMQ` binder's
+//! settings into each `RocketMQ` binding, so that a reader never asks two places. Every struct keeps the [`Positions`] of
+//! the keys that were written down, so that checks which need the program (see [`check`](crate::config::check)) can still
+//! point at file, line and column.
+
+mod binding;
+mod own;
+mod rocketmq;
+
+use std::collections::BTreeMap;
+
+pub use binding::{BackOff, BindingConfig, ConsumerConfig, ProducerConfig};
+pub use own::{
+    AutoCreate, BinderyConfig, Compat, EmbeddedConfig, LogLevel, LoggingConfig, ManagementConfig,
+    ServerConfig, ShowDetails, TopicConfig,
+};
+pub use rocketmq::{
+    AllocateStrategy, BinderConfig, ConsumeFrom, MessageModel, ProducerType, RocketmqBinding,
+    RocketmqConfig, RocketmqConsumer, RocketmqProducer, SendType, Subscription,
+};
+
+use super::span::Span;
+
+/// Where the keys of one section were written: canonical (kebab-case) key, relative to the section, to its value's position.
+///
+/// A key that kept its default has no entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Positions {
+    section: Option<Span>,
+    keys: BTreeMap<String, Span>,
+}
+
+impl Positions {
+    /// The position of the section's own name, for example of `orders-in` in `bindings: { orders-in: … }`.
+    #[must_use]
+    pub fn section(&self) -> Option<&Span> {
+        self.section.as_ref()
+    }
+
+    /// The position of `key`'s value; `None` when the default holds.
+    #[must_use]
+    pub fn of(&self, key: &str) -> Option<&Span> {
+        self.keys.get(key)
+    }
+
+    /// The position of `key`'s value, or of the section when the default holds.
+    #[must_use]
+    pub fn of_or_section(&self, key: &str) -> Option<&Span> {
+        self.of(key).or(self.section())
+    }
+
+    pub(crate) fn set_section(&mut self, span: Span) {
+        self.section = Some(span);
+    }
+
+    pub(crate) fn set(&mut self, key: &str, span: Span) {
+        self.keys.insert(key.to_owned(), span);
+    }
+}
+
+/// The whole configuration of one application.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `spring.application.name`; default `application` (Spring's own default).
+    pub application_name: String,
+    /// `server.*`: the web server.
+    pub server: ServerConfig,
+    /// `spring.cloud.stream.bindings.*` by binding name, `default.*` merged in.
+    pub bindings: BTreeMap<String, BindingConfig>,
+    /// `spring.cloud.stream.default.*`: what a binding that is created at run time starts from.
+    pub binding_defaults: BindingConfig,
+    /// `spring.cloud.stream.output-bindings` (alias `source`): outputs that are used although no handler or source struct
+    /// names them, for example by name through the bridge.
+    pub output_bindings: Vec<String>,
+    /// `spring.cloud.stream.default-binder`: the binder of bindings that name none. `None`: `rocketmq`.
+    pub default_binder: Option<String>,
+    /// `spring.cloud.stream.rocketmq.*`.
+    pub rocketmq: RocketmqConfig,
+    /// `bindery.embedded`: present when a name server and a broker run inside this process.
+    pub embedded: Option<EmbeddedConfig>,
+    /// `bindery.*` except `embedded`.
+    pub bindery: BinderyConfig,
+    /// `logging.level.*`.
+    pub logging: LoggingConfig,
+    /// `management.*`: the actuator.
+    pub management: ManagementConfig,
+    /// The active profiles in the order of their activation; `["default"]` when none was chosen.
+    pub profiles: Vec<String>,
+}
+
+impl Config {
+    /// The kind of binder that serves `binding`: its own `binder`, else [`Config::default_binder`], else `rocketmq`.
+    #[must_use]
+    pub fn binder_of<'a>(&'a self, binding: &'a BindingConfig) -> &'a str {
+        binding
+            .binder
+            .as_deref()
+            .or(self.default_binder.as_deref())
+            .unwrap_or("rocketmq")
+    }
+}
+
+impl Default for Config {
+    /// What an empty file means.
+    fn default() -> Self {
+        Self {
+            application_name: "application".to_owned(),
+            server: ServerConfig::default(),
+            bindings: BTreeMap::new(),
+            binding_defaults: BindingConfig::new("default", ""),
+            output_bindings: Vec::new(),
+            default_binder: None,
+            rocketmq: RocketmqConfig::default(),
+            embedded: None,
+            bindery: BinderyConfig::default(),
+            logging: LoggingConfig::default(),
+            management: ManagementConfig::default(),
+            profiles: vec!["default".to_owned()],
+        }
+    }
+}
