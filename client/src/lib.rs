@@ -1,1 +1,33 @@
+//! A RocketMQ client: producers, push consumers and administration calls, for our broker and Apache's alike.
+//!
+//! ```text
+//! ClientConfig ─▶ Client ─┬─ Producer ──────▶ route ─▶ queue ─▶ broker
+//!                         ├─ PushConsumer ◀── queues ◀─ rebalance
+//!                         └─ Admin ─────────▶ name server, brokers
+//!        one set of connections, one route table, one heartbeat for all of them
+//! ```
 #![forbid(unsafe_code)]
+
+mod admin;
+mod config;
+mod error;
+mod instance;
+mod message;
+mod namespace;
+mod queue;
+
+pub mod consumer;
+pub mod producer;
+
+pub use admin::{Admin, ConsumeProgress, QueueBounds, TopicSettings};
+pub use config::ClientConfig;
+pub use consumer::{
+    AllocateStrategy, ConcurrentContext, ConcurrentListener, ConcurrentStatus, ConsumeFrom,
+    FilterExpression, Listener, MessageExt, MessageModel, OrderlyContext, OrderlyListener,
+    OrderlyStatus, PushConsumer, PushConsumerBuilder, QueuePosition,
+};
+pub use error::{ClientError, MessageIllegal, client_code};
+pub use instance::Client;
+pub use message::{Message, SendResult, SendStatus};
+pub use producer::{Producer, ProducerBuilder};
+pub use queue::MessageQueue;
