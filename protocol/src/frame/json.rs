@@ -36,20 +36,17 @@ pub(super) fn head(header: &[u8]) -> Result<(Head, Range<usize>), FrameError> {
                 "opaque" => head.opaque = scan.integer()?.unwrap_or(0),
                 "version" => head.version = scan.integer()?.unwrap_or(0),
                 "language" => {
-                    head.language = scan
-                        .value()?
-                        .text()
-                        .map_or(Language::JAVA, |name| Language::from_name(&name))
+                    let name = scan.text()?;
+                    head.language = name.map_or(Language::JAVA, |name| Language::from_name(&name));
                 }
                 "remark" => {
-                    head.remark = scan
-                        .value()?
-                        .text()
-                        .filter(|text| !text.is_empty())
-                        .map(Cow::into_owned)
+                    let remark = scan.text()?.filter(|text| !text.is_empty());
+                    head.remark = remark.map(Cow::into_owned);
                 }
                 "extFields" => ext = scan.ext_object()?,
-                _ => _ = scan.value()?,
+                _ => {
+                    scan.value()?;
+                }
             }
             if !scan.eat(b',') {
                 break;
@@ -82,7 +79,7 @@ impl<'a> ExtFields<'a> {
     fn pair(&mut self) -> Result<(Cow<'a, str>, Option<Cow<'a, str>>), FrameError> {
         let key = self.scan.string()?.text();
         self.scan.expect(b':', "`:`")?;
-        let value = self.scan.value()?.text();
+        let value = self.scan.text()?;
         self.scan.eat(b',');
         Ok((key, value))
     }
@@ -221,6 +218,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The text of a value, nothing for null.
+    fn text(&mut self) -> Result<Option<Cow<'a, str>>, FrameError> {
+        Ok(self.value()?.text())
+    }
+
     /// A number, `true`, `false` or `null`.
     fn word(&mut self) -> Result<&'a [u8], FrameError> {
         let start = self.at;
@@ -262,7 +264,7 @@ impl<'a> Scanner<'a> {
 
     fn integer(&mut self) -> Result<Option<i32>, FrameError> {
         let start = self.at;
-        let Some(text) = self.value()?.text() else {
+        let Some(text) = self.text()? else {
             return Ok(None);
         };
         match text.parse() {

@@ -1,0 +1,150 @@
+//! What a header field may be: text, 32- and 64-bit integers, booleans, each possibly absent.
+
+use std::borrow::Cow;
+
+use crate::frame::{ExtWriter, HeaderError};
+
+/// A value that travels as the text of an ext field.
+pub trait FieldValue<'a>: Sized {
+    /// The same type without borrows.
+    type Owned: 'static;
+
+    /// Parses the text of the field; `None` when the text counts as absent.
+    ///
+    /// # Errors
+    /// [`HeaderError::Invalid`] when it does not parse.
+    fn parse(field: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError>;
+
+    /// The value of an absent field.
+    ///
+    /// # Errors
+    /// [`HeaderError::Missing`] when the field is mandatory.
+    fn absent(field: &'static str) -> Result<Self, HeaderError> {
+        Err(HeaderError::Missing { field })
+    }
+
+    /// Appends the field, if it is present.
+    fn put(&self, field: &'static str, ext: &mut ExtWriter);
+
+    /// Copies what is borrowed.
+    fn into_owned(self) -> Self::Owned;
+}
+
+impl<'a> FieldValue<'a> for Cow<'a, str> {
+    type Owned = Cow<'static, str>;
+
+    fn parse(_: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError> {
+        Ok(Some(text))
+    }
+
+    fn put(&self, field: &'static str, ext: &mut ExtWriter) {
+        ext.put(field, self);
+    }
+
+    fn into_owned(self) -> Cow<'static, str> {
+        Cow::Owned(Cow::into_owned(self))
+    }
+}
+
+macro_rules! integers {
+    ($($int:ty, $expected:literal;)*) => {$(
+        impl<'a> FieldValue<'a> for $int {
+            type Owned = Self;
+
+            fn parse(field: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError> {
+                if text.is_empty() {
+                    return Ok(None);
+                }
+                match text.parse() {
+                    Ok(number) => Ok(Some(number)),
+                    Err(_) => Err(HeaderError::Invalid { field, value: text.into_owned(), expected: $expected }),
+                }
+            }
+
+            fn put(&self, field: &'static str, ext: &mut ExtWriter) {
+                ext.put_integer(field, *self);
+            }
+
+            fn into_owned(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+
+integers! {
+    i32, "32-bit integer";
+    i64, "64-bit integer";
+}
+
+impl<'a> FieldValue<'a> for bool {
+    type Owned = Self;
+
+    /// As Java: `true` in any case, else false. The C++ client writes `1`.
+    fn parse(_: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError> {
+        Ok((!text.is_empty()).then(|| text.eq_ignore_ascii_case("true") || text == "1"))
+    }
+
+    fn put(&self, field: &'static str, ext: &mut ExtWriter) {
+        ext.put(field, if *self { "true" } else { "false" });
+    }
+
+    fn into_owned(self) -> Self {
+        self
+    }
+}
+
+impl<'a, V: FieldValue<'a>> FieldValue<'a> for Option<V> {
+    type Owned = Option<V::Owned>;
+
+    fn parse(field: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError> {
+        Ok(Some(V::parse(field, text)?))
+    }
+
+    fn absent(_: &'static str) -> Result<Self, HeaderError> {
+        Ok(None)
+    }
+
+    fn put(&self, field: &'static str, ext: &mut ExtWriter) {
+        if let Some(value) = self {
+            value.put(field, ext);
+        }
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        self.map(V::into_owned)
+    }
+}
+
+/// Length of `snake` in camel case.
+pub(super) const fn camel_len(snake: &str) -> usize {
+    let bytes = snake.as_bytes();
+    let (mut at, mut len) = (0, 0);
+    while at < bytes.len() {
+        len += (bytes[at] != b'_') as usize;
+        at += 1;
+    }
+    len
+}
+
+/// `snake` in camel case; `LEN` is its [`camel_len`].
+pub(super) const fn camel_bytes<const LEN: usize>(snake: &str) -> [u8; LEN] {
+    let bytes = snake.as_bytes();
+    let mut camel = [0; LEN];
+    let (mut at, mut len, mut upper) = (0, 0, false);
+    while at < bytes.len() {
+        if bytes[at] == b'_' {
+            upper = true;
+        } else {
+            camel[len] = if upper {
+                bytes[at].to_ascii_uppercase()
+            } else {
+                bytes[at]
+            };
+            len += 1;
+            upper = false;
+        }
+        at += 1;
+    }
+    camel
+}
