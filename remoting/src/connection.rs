@@ -1,141 +1,300 @@
 //! One multiplexed connection, the same for both ends.
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+//!
+//! ```text
+//! call ─▶ Calls (opaque → waiting) ─┐
+//! oneway ───────────────────────────┼─▶ Outbox ─▶ writer task ─▶ socket ─▶ reader task ─┬─▶ Calls::complete
+//! Responder::send ──────────────────┘                                                   └─▶ Service::request
+//! ```
+//! The two numberings of opaques, ours and the peer's, are independent: bit 0 of the flag tells answers from requests.
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use bindery_protocol::frame::{Frame, FrameError, Reply, Request};
+use bindery_protocol::frame::{Frame, MAX_FRAME, Reply, Request};
+use tokio::{net::TcpStream, sync::Notify};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Clock, RemotingError, Service,
+    calls::Calls,
+    driver::{self, Limits},
+    outbox::{Outbox, Refused},
+};
+
+/// Bytes queued for a peer that does not read before sends are refused, unless set otherwise: 64 MiB.
+pub(crate) const DEFAULT_QUEUED_BYTES: usize = 64 * 1024 * 1024;
+/// What Java's clients allow for connecting (`connectTimeoutMillis`).
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// Names a connection within the process, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
-
-/// What goes wrong between two ends.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RemotingError {
-    /// The peer can't be reached.
-    #[error("cannot connect to {addr}")]
-    Connect {
-        /// Address tried.
-        addr: String,
-        /// Cause.
-        #[source]
-        source: std::io::Error,
-    },
-    /// No answer in time.
-    #[error("{addr} gave no answer within {after:?}")]
-    Timeout {
-        /// Peer.
-        addr: String,
-        /// Time waited.
-        after: Duration,
-    },
-    /// The connection ended before the answer came.
-    #[error("connection to {addr} was closed")]
-    Closed {
-        /// Peer.
-        addr: String,
-    },
-    /// The out queue is full: the peer does not read.
-    #[error("{addr} does not read what is sent to it")]
-    Busy {
-        /// Peer.
-        addr: String,
-    },
-    /// The peer sent what is no frame.
-    #[error("{addr} sent a malformed frame")]
-    Frame {
-        /// Peer.
-        addr: String,
-        /// Cause.
-        #[source]
-        source: FrameError,
-    },
-}
 
 /// Limits of a connection.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
     /// Time allowed for connecting; default 3 s.
     pub connect_timeout: Duration,
-    /// Largest frame accepted; default [`bindery_protocol::frame::MAX_FRAME`].
+    /// Largest frame accepted, in bytes; default [`bindery_protocol::frame::MAX_FRAME`].
     pub max_frame: usize,
     /// Bytes queued for a peer that does not read before sends are refused; default 64 MiB.
     pub max_queued_bytes: usize,
 }
 
-/// Takes the requests that arrive on connections. Called on the connection's reader task, frame after frame: it must
-/// not block and should answer quick requests at once; slow ones keep the [`Responder`] and answer from elsewhere.
-pub trait Service: Send + Sync + 'static {
-    /// One request.
-    fn request(&self, connection: &Connection, frame: Frame, responder: Responder);
-    /// All frames that one read brought have been handed over: the place to start work that serves many of them.
-    fn batch_end(&self, connection: &Connection) {
-        _ = connection;
-    }
-    /// A connection was accepted or made.
-    fn connected(&self, connection: &Connection) {
-        _ = connection;
-    }
-    /// A connection ended; called once.
-    fn disconnected(&self, connection: &Connection) {
-        _ = connection;
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            max_frame: MAX_FRAME,
+            max_queued_bytes: DEFAULT_QUEUED_BYTES,
+        }
     }
 }
 
-/// The right to answer one request. Dropping it unused leaves the request unanswered. For oneway requests
-/// [`Responder::send`] does nothing.
-#[derive(Debug)]
-pub struct Responder {}
-
-impl Responder {
-    /// Queues the answer; if the connection is gone or its queue full, the answer is dropped.
-    pub fn send(self, reply: Reply) {
-        todo!()
-    }
-    /// Whether nobody waits for an answer.
-    pub fn is_oneway(&self) -> bool {
-        todo!()
-    }
-}
-
-/// A handle to a live connection; cheap to clone.
+/// A handle to a live connection; cheap to clone. The connection lives until either end closes it, not until its
+/// handles are gone: whoever connected calls [`Connection::close`].
 #[derive(Debug, Clone)]
-pub struct Connection {}
+pub struct Connection {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What the handles and the two tasks of a connection share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    id: ConnectionId,
+    peer: SocketAddr,
+    local: SocketAddr,
+    pub(crate) outbox: Outbox,
+    pub(crate) calls: Calls,
+    /// Ends the tasks.
+    pub(crate) stop: CancellationToken,
+    /// Both tasks have ended.
+    pub(crate) ended: CancellationToken,
+    /// Requests handed to the service whose responder still exists.
+    pub(crate) unanswered: AtomicUsize,
+    pub(crate) all_answered: Notify,
+    clock: Clock,
+    /// When bytes last went either way.
+    last_active: AtomicI64,
+}
 
 impl Connection {
-    /// Connects; requests from the peer go to `service`.
-    pub async fn connect(addr: &str, options: ConnectOptions, service: Arc<dyn Service>) -> Result<Self, RemotingError> {
-        todo!()
+    /// Connects to `host:port` (IPv6 addresses in brackets; names with several addresses are tried in turn) and starts
+    /// the connection's tasks; requests from the peer go to `service`. Dropped half-way, it leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`RemotingError::Connect`] when the name has no address, the peer refuses, or the time is over.
+    pub async fn connect(
+        addr: &str,
+        options: ConnectOptions,
+        service: Arc<dyn Service>,
+    ) -> Result<Self, RemotingError> {
+        let failed = |source| RemotingError::Connect {
+            addr: addr.to_owned(),
+            source,
+        };
+        let connecting = tokio::time::timeout(options.connect_timeout, TcpStream::connect(addr));
+        let stream = match connecting.await {
+            Ok(connected) => connected.map_err(failed)?,
+            Err(elapsed) => return Err(failed(io::Error::new(io::ErrorKind::TimedOut, elapsed))),
+        };
+        let limits = Limits {
+            max_frame: options.max_frame,
+            max_queued_bytes: options.max_queued_bytes,
+        };
+        let (connection, driver) = driver::open(
+            stream,
+            limits,
+            service,
+            Clock::system(),
+            CancellationToken::new(),
+        )
+        .map_err(failed)?;
+        if connection.peer() == connection.local() {
+            // Linux connects a socket to itself when the port that nobody listens on happens to be picked as source.
+            return Err(failed(io::Error::from(io::ErrorKind::ConnectionRefused)));
+        }
+        // The connection owns its tasks: `close` stops them, `closed` waits for them.
+        let tasks = TaskTracker::new();
+        tasks.spawn(driver.run(tasks.clone()));
+        Ok(connection)
     }
-    /// Sends a request and waits for its answer. Cancel safe: a late answer is dropped.
+
+    /// Sends a request and waits for its answer, whatever its code. Cancel safe: a late answer is dropped.
+    ///
+    /// # Errors
+    /// [`RemotingError::Busy`] before anything was sent; [`RemotingError::Timeout`], [`RemotingError::Closed`] and
+    /// [`RemotingError::Frame`] when no answer came.
     pub async fn call(&self, request: Request, timeout: Duration) -> Result<Frame, RemotingError> {
-        todo!()
+        let shared = &*self.shared;
+        let mut waiting = shared.calls.register().ok_or_else(|| self.closed_error())?;
+        shared
+            .outbox
+            .push_request(request, waiting.opaque, false)
+            .map_err(|refused| self.refusal(refused))?;
+        match tokio::time::timeout(timeout, &mut waiting.answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_sender_gone)) => Err(self.closed_error()),
+            Err(_elapsed) => Err(RemotingError::Timeout {
+                addr: self.peer().to_string(),
+                after: timeout,
+            }),
+        }
     }
+
     /// Sends a request that gets no answer.
+    ///
+    /// # Errors
+    /// [`RemotingError::Busy`] or [`RemotingError::Closed`]; nothing was sent then.
     pub fn oneway(&self, request: Request) -> Result<(), RemotingError> {
-        todo!()
+        let opaque = self.shared.calls.oneway_opaque();
+        self.shared
+            .outbox
+            .push_request(request, opaque, true)
+            .map_err(|refused| self.refusal(refused))
     }
+
     /// Its name in this process.
+    #[must_use]
     pub fn id(&self) -> ConnectionId {
-        todo!()
+        self.shared.id
     }
+
     /// Address of the other end.
+    #[must_use]
     pub fn peer(&self) -> SocketAddr {
-        todo!()
+        self.shared.peer
     }
+
     /// Address of this end.
+    #[must_use]
     pub fn local(&self) -> SocketAddr {
-        todo!()
+        self.shared.local
     }
-    /// Whether it ended.
+
+    /// Whether it ended or is ending.
+    #[must_use]
     pub fn is_closed(&self) -> bool {
-        todo!()
+        self.shared.stop.is_cancelled()
     }
-    /// Ends it; queued answers are written first, for at most a second.
+
+    /// Bytes queued for the peer and not yet taken by the system.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        self.shared.outbox.queued()
+    }
+
+    /// Ends it: calls in flight fail, and what is queued is written for at most a second. Returns at once;
+    /// [`Connection::closed`] waits.
     pub fn close(&self) {
-        todo!()
+        self.shared.close(None);
     }
+
     /// Waits until it has ended. Cancel safe.
     pub async fn closed(&self) {
-        todo!()
+        self.shared.ended.cancelled().await;
+    }
+
+    pub(crate) fn answer(&self, reply: Reply, opaque: i32) {
+        let code = reply.code.0;
+        if let Err(refused) = self.shared.outbox.push_reply(reply, opaque) {
+            tracing::debug!(peer = %self.peer(), opaque, code, ?refused, "answer dropped");
+        }
+    }
+
+    fn refusal(&self, refused: Refused) -> RemotingError {
+        match refused {
+            Refused::Full => RemotingError::Busy {
+                addr: self.peer().to_string(),
+            },
+            Refused::Closed => self.closed_error(),
+        }
+    }
+
+    fn closed_error(&self) -> RemotingError {
+        RemotingError::Closed {
+            addr: self.peer().to_string(),
+        }
+    }
+
+    /// A connection without socket and tasks, for tests of services: what is sent on it stays in its queue.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn for_test() -> Self {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let shared = Shared::new(
+            (nowhere, nowhere),
+            DEFAULT_QUEUED_BYTES,
+            Clock::system(),
+            CancellationToken::new(),
+        );
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+}
+
+impl Shared {
+    /// `addresses` are the peer's and ours.
+    pub(crate) fn new(
+        addresses: (SocketAddr, SocketAddr),
+        max_queued_bytes: usize,
+        clock: Clock,
+        stop: CancellationToken,
+    ) -> Self {
+        Self {
+            id: ConnectionId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
+            peer: addresses.0,
+            local: addresses.1,
+            outbox: Outbox::new(max_queued_bytes),
+            calls: Calls::new(),
+            stop,
+            ended: CancellationToken::new(),
+            unanswered: AtomicUsize::new(0),
+            all_answered: Notify::new(),
+            last_active: AtomicI64::new(clock.now_millis()),
+            clock,
+        }
+    }
+
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id.0
+    }
+
+    /// Nothing new goes out, calls in flight fail (the oldest with `reason`), the tasks end.
+    pub(crate) fn close(&self, reason: Option<RemotingError>) {
+        self.stop.cancel();
+        self.outbox.close();
+        self.calls.close(reason);
+    }
+
+    /// Bytes went one way or the other.
+    pub(crate) fn touch(&self) {
+        self.last_active
+            .store(self.clock.now_millis(), Ordering::Relaxed);
+    }
+
+    /// When bytes last went either way, in milliseconds since 1970 UTC.
+    pub(crate) fn last_active(&self) -> i64 {
+        self.last_active.load(Ordering::Relaxed)
+    }
+
+    /// Waits until every request handed to the service was answered or its responder dropped.
+    pub(crate) async fn all_answered(&self) {
+        while self.unanswered.load(Ordering::Relaxed) > 0 {
+            self.all_answered.notified().await;
+        }
     }
 }
