@@ -12,7 +12,7 @@
 mod text_enum;
 mod clients;
 mod config;
-mod dialect;
+pub mod dialect;
 mod heartbeat;
 mod properties_text;
 mod queue;
