@@ -367,4 +367,4 @@ fn slice(frame: &Bytes, base: usize, range: &Range<usize>) -> Bytes {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
