@@ -18,6 +18,7 @@ mod properties_text;
 mod queue;
 mod registration;
 mod route;
+mod standardise;
 mod stats;
 
 pub use clients::*;
