@@ -1,0 +1,349 @@
+//! Putting an application together, in an order in which a failure leaves nothing behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use tokio::task::JoinSet;
+
+use super::builder::StartHook;
+use super::handle::{AppHandle, Running};
+use super::program::Program;
+use super::report::StartReport;
+use super::specs;
+use crate::binder::memory::MemoryBinder;
+use crate::binder::rocketmq::{RocketmqBinder, RocketmqOptions};
+use crate::binder::{Binder, BinderError};
+use crate::binding::{BindError, Bindings, InputBinding, OutputBinding, OutputParts};
+use crate::config::{BindingConfig, Config};
+use crate::embedded::Embedded;
+use crate::error::{Error, Result};
+use crate::handler::AppContext;
+use crate::partition::Partitioning;
+use crate::pipeline::{Attempts, Listener, Pipeline};
+use crate::web::{WebAddress, WebServer};
+
+/// Everything an application is started from; the configuration is checked.
+pub(super) struct Assembly {
+    pub(super) config: Config,
+    pub(super) program: Program,
+    pub(super) context: AppContext,
+    pub(super) routes: Option<Router>,
+    pub(super) binders: BTreeMap<String, Arc<dyn Binder>>,
+    pub(super) hooks: Vec<StartHook>,
+}
+
+impl Assembly {
+    pub(super) async fn start(mut self, began: Instant) -> Result<AppHandle> {
+        // The port first: that it is taken should be told before anything else happens.
+        let address = WebAddress::take(&self.config.server, self.routes.is_some()).await?;
+        let mut running = Running::default();
+        match self.connect(&mut running, address).await {
+            Ok(report) => {
+                let app = AppHandle::new(running);
+                report.print(began.elapsed());
+                self.hooks
+                    .into_iter()
+                    .for_each(|hook| app.spawn(hook(app.clone())));
+                Ok(app)
+            }
+            Err(error) => {
+                for failure in running.stop().await {
+                    tracing::warn!(error = %failure, "while stopping after a failed start");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn connect(
+        &mut self,
+        running: &mut Running,
+        address: Option<WebAddress>,
+    ) -> Result<StartReport> {
+        running.embedded = match &self.config.embedded {
+            Some(embedded) => Some(Embedded::start(embedded).await?),
+            None => None,
+        };
+        let (inputs, outputs) = self.used();
+        running.binders =
+            self.binders_for(inputs.iter().chain(&outputs), running.embedded.as_ref())?;
+        self.declare(&running.binders, &inputs, &outputs).await?;
+        let outputs = self.bind_outputs(&running.binders, &outputs).await?;
+        let inputs = self.describe_inputs(&running.binders, &inputs)?;
+        running.bindings = Bindings::new(inputs, outputs);
+        self.context.insert(running.bindings.clone());
+        running.context = Arc::new(std::mem::take(&mut self.context));
+        self.check_sources(&running.bindings)?;
+        self.start_inputs(running).await?;
+        if let Some(address) = address {
+            let routes = self.routes.take().unwrap_or_default();
+            let web = WebServer::start(
+                address,
+                &self.config,
+                routes,
+                Arc::clone(&running.context),
+                &running.binders,
+            );
+            running.web = Some(web);
+        }
+        Ok(StartReport::new(&self.config, &self.program, running))
+    }
+
+    /// The configured bindings that the program receives from and sends to.
+    fn used(&self) -> (Vec<BindingConfig>, Vec<BindingConfig>) {
+        let usage = self.program.usage();
+        let find = |declared: &[crate::config::DeclaredBinding]| {
+            let names: BTreeSet<&str> = declared
+                .iter()
+                .map(|binding| binding.name.as_str())
+                .collect();
+            let configured = names.into_iter().filter_map(|name| self.configured(name));
+            configured
+                .map(|binding| (binding.name.clone(), binding.clone()))
+                .collect::<BTreeMap<_, _>>()
+                .into_values()
+                .collect()
+        };
+        (find(&usage.inputs), find(&usage.outputs))
+    }
+
+    /// The exact name, else the one that differs in case only; the configuration's check has refused everything else.
+    fn configured(&self, name: &str) -> Option<&BindingConfig> {
+        let bindings = &self.config.bindings;
+        bindings.get(name).or_else(|| {
+            bindings
+                .values()
+                .find(|binding| binding.name.eq_ignore_ascii_case(name))
+        })
+    }
+
+    fn binders_for<'a>(
+        &mut self,
+        used: impl Iterator<Item = &'a BindingConfig>,
+        embedded: Option<&Embedded>,
+    ) -> Result<BTreeMap<String, Arc<dyn Binder>>> {
+        let mut binders = BTreeMap::new();
+        for binding in used {
+            let kind = self.config.binder_of(binding).to_owned();
+            if binders.contains_key(&kind) {
+                continue;
+            }
+            let binder = match (self.binders.get(&kind), kind.as_str()) {
+                (Some(given), _) => Arc::clone(given),
+                (None, "rocketmq") => Arc::new(self.rocketmq(embedded)?) as Arc<dyn Binder>,
+                (None, "memory") => Arc::new(MemoryBinder::new()),
+                (None, _) => return Err(self.unknown_binder(binding, kind).into()),
+            };
+            binders.insert(kind, binder);
+        }
+        Ok(binders)
+    }
+
+    fn rocketmq(&self, embedded: Option<&Embedded>) -> Result<RocketmqBinder, BinderError> {
+        RocketmqBinder::start(RocketmqOptions {
+            config: self.config.rocketmq.clone(),
+            name_servers: match embedded {
+                Some(embedded) => vec![embedded.name_server()],
+                None => self.config.rocketmq.binder.name_servers.clone(),
+            },
+            application: self.config.application_name.clone(),
+            start_like_java: self.config.bindery.start_like_java,
+            // Beside the store, not in the user's home: both are the program's own and thrown away together.
+            offset_dir: self
+                .config
+                .embedded
+                .as_ref()
+                .and_then(|embedded| Some(embedded.store_dir.parent()?.join("offsets"))),
+        })
+    }
+
+    fn unknown_binder(&self, binding: &BindingConfig, binder: String) -> BindError {
+        let own = ["rocketmq", "memory"].into_iter().map(str::to_owned);
+        let mut known: Vec<String> = own.chain(self.binders.keys().cloned()).collect();
+        known.sort();
+        known.dedup();
+        BindError::UnknownBinder {
+            binding: binding.name.clone(),
+            binder,
+            known,
+        }
+    }
+
+    async fn declare(
+        &self,
+        binders: &BTreeMap<String, Arc<dyn Binder>>,
+        inputs: &[BindingConfig],
+        outputs: &[BindingConfig],
+    ) -> Result<()> {
+        for (kind, binder) in binders {
+            let own = inputs
+                .iter()
+                .chain(outputs)
+                .filter(|binding| self.config.binder_of(binding) == kind);
+            binder
+                .declare(&specs::destinations(&self.config, own))
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn binder_of(
+        &self,
+        binders: &BTreeMap<String, Arc<dyn Binder>>,
+        binding: &BindingConfig,
+    ) -> Result<Arc<dyn Binder>, BindError> {
+        let kind = self.config.binder_of(binding);
+        binders
+            .get(kind)
+            .cloned()
+            .ok_or_else(|| self.unknown_binder(binding, kind.to_owned()))
+    }
+
+    async fn bind_outputs(
+        &self,
+        binders: &BTreeMap<String, Arc<dyn Binder>>,
+        outputs: &[BindingConfig],
+    ) -> Result<Vec<Arc<OutputBinding>>> {
+        let mut bound = Vec::with_capacity(outputs.len());
+        for output in outputs {
+            let binder = self.binder_of(binders, output)?;
+            bound.push(Arc::new(self.bind_output(&*binder, output).await?));
+        }
+        Ok(bound)
+    }
+
+    async fn bind_output(
+        &self,
+        binder: &dyn Binder,
+        output: &BindingConfig,
+    ) -> Result<OutputBinding, BindError> {
+        let enabled = self.config.rocketmq.binding(&output.name).producer.enabled;
+        let mut parts = OutputParts {
+            name: output.name.clone(),
+            destination: output.destination.clone(),
+            content_type: content_type(output),
+            binder_kind: binder.kind(),
+            partitioning: None,
+            producer: None,
+        };
+        if enabled {
+            let spec = specs::producer_spec(&self.config, output);
+            let producer =
+                binder
+                    .bind_producer(spec)
+                    .await
+                    .map_err(|source| BindError::Binder {
+                        binding: output.name.clone(),
+                        source,
+                    })?;
+            if output.producer.is_partitioned() {
+                let queues = producer
+                    .partitions()
+                    .await
+                    .map_err(|source| BindError::Send {
+                        binding: output.name.clone(),
+                        source: Box::new(source),
+                    })?;
+                parts.partitioning = Some(Partitioning::new(output, queues)?);
+            }
+            parts.producer = Some(producer);
+        }
+        Ok(OutputBinding::new(parts))
+    }
+
+    fn describe_inputs(
+        &self,
+        binders: &BTreeMap<String, Arc<dyn Binder>>,
+        inputs: &[BindingConfig],
+    ) -> Result<Vec<Arc<InputBinding>>> {
+        let mut described = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let Some(spec) = specs::consumer_spec(&self.config, input) else {
+                return Err(BindError::Missing {
+                    handler: input.name.clone(),
+                    what: "a `group`".to_owned(),
+                }
+                .into());
+            };
+            let enabled = self.config.rocketmq.binding(&input.name).consumer.enabled;
+            described.push(Arc::new(InputBinding::new(
+                spec,
+                self.binder_of(binders, input)?,
+                enabled,
+            )));
+        }
+        Ok(described)
+    }
+
+    /// Every source can be bound; handlers and routes then find them without a failure.
+    fn check_sources(&self, bindings: &Bindings) -> Result<(), BindError> {
+        for field in self.program.sources.iter().flat_map(|source| source.fields) {
+            match field.direction {
+                crate::registry::Direction::Input => bindings.input(field.binding).map(drop)?,
+                crate::registry::Direction::Output => bindings.output(field.binding).map(drop)?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn start_inputs(&self, running: &Running) -> Result<()> {
+        let mut starting = JoinSet::new();
+        for input in running.bindings.inputs() {
+            let Some(config) = self
+                .configured(&input.spec.binding)
+                .filter(|config| config.consumer.auto_startup)
+            else {
+                continue;
+            };
+            let pipeline = Arc::new(self.pipeline(config, running)?);
+            let input = Arc::clone(input);
+            starting.spawn(async move {
+                let result = input.start(pipeline).await;
+                result.map_err(|source| BindError::Binder {
+                    binding: input.spec.binding.clone(),
+                    source,
+                })
+            });
+        }
+        let mut first = Ok(());
+        while let Some(joined) = starting.join_next().await {
+            let result = joined
+                .map_err(|source| Error::User(Box::new(source)))
+                .and_then(|bound| bound.map_err(Error::Bind));
+            first = first.and(result);
+        }
+        first
+    }
+
+    fn pipeline(&self, config: &BindingConfig, running: &Running) -> Result<Pipeline, BindError> {
+        let mut listeners = Vec::new();
+        for handler in self.program.listeners(&config.name) {
+            let outputs = handler
+                .send_to()
+                .map(|output| running.bindings.output(output))
+                .collect::<Result<_, _>>()?;
+            listeners.push(Listener {
+                handler: handler.clone(),
+                outputs,
+            });
+        }
+        Ok(Pipeline {
+            listeners,
+            attempts: Attempts {
+                max: config.consumer.max_attempts,
+                retry_by_default: config.consumer.default_retryable,
+                back_off: config.consumer.back_off,
+            },
+            content_type: config.content_type.as_str().into(),
+            app: Arc::clone(&running.context),
+            stop: running.stopping.clone(),
+        })
+    }
+}
+
+fn content_type(output: &BindingConfig) -> crate::convert::ContentType {
+    // The configuration's check has parsed it; a type it let through that we can't read is sent as JSON, the default.
+    output.content_type.parse().unwrap_or_default()
+}

@@ -1,0 +1,255 @@
+//! Describing an application: its configuration, state, routes and handlers.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Router;
+
+use super::assembly::Assembly;
+use super::handle::AppHandle;
+use super::program::Program;
+use crate::binder::Binder;
+use crate::config::{Config, ConfigErrors, LoadOptions, Loaded, Usage, check_usage};
+use crate::error::{Error, Result};
+use crate::handler::AppContext;
+use crate::log::LogLevels;
+use crate::registry::{BindingSource, Handler};
+
+/// Where an application begins: [`App::builder`].
+#[derive(Debug, Clone, Copy)]
+pub struct App;
+
+impl App {
+    /// An application with what attributes registered in this program, configured by the process: `application.yaml`,
+    /// environment and command line.
+    pub fn builder() -> AppBuilder {
+        AppBuilder::default()
+    }
+}
+
+/// Called once when the application has started.
+pub(super) type StartHook =
+    Box<dyn FnOnce(AppHandle) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// An application that is being described; [`run`](Self::run) or [`start`](Self::start) ends the description.
+///
+/// Several applications may live in one process: give each its own configuration, and use
+/// [`without_inventory`](Self::without_inventory) where they must not share the registered handlers.
+#[must_use = "an application does nothing until `run` or `start`"]
+pub struct AppBuilder {
+    source: ConfigSource,
+    overrides: Vec<(String, String)>,
+    program: Program,
+    inventory: bool,
+    context: AppContext,
+    routes: Router,
+    has_routes: bool,
+    binders: BTreeMap<String, Arc<dyn Binder>>,
+    hooks: Vec<StartHook>,
+    log: Option<LogLevels>,
+}
+
+/// Where the configuration comes from.
+enum ConfigSource {
+    Process,
+    Options(Box<LoadOptions>),
+    Loaded(Box<Loaded>),
+}
+
+impl Default for AppBuilder {
+    fn default() -> Self {
+        Self {
+            source: ConfigSource::Process,
+            overrides: Vec::new(),
+            program: Program::default(),
+            inventory: true,
+            context: AppContext::new(),
+            routes: Router::new(),
+            has_routes: false,
+            binders: BTreeMap::new(),
+            hooks: Vec::new(),
+            log: None,
+        }
+    }
+}
+
+impl AppBuilder {
+    /// Uses this configuration instead of the process's.
+    pub fn config(mut self, loaded: Loaded) -> Self {
+        self.source = ConfigSource::Loaded(Box::new(loaded));
+        self
+    }
+
+    /// Reads the configuration from these places instead of the process's.
+    pub fn options(mut self, options: LoadOptions) -> Self {
+        self.source = ConfigSource::Options(Box::new(options));
+        self
+    }
+
+    /// Sets one key; wins over every other source. Without effect on a configuration given by [`config`](Self::config).
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.overrides.push((key.into(), value.into()));
+        self
+    }
+
+    /// Gives handlers and routes a value for their `State<T>` argument; one value a type.
+    pub fn state<T: Any + Clone + Send + Sync>(mut self, value: T) -> Self {
+        self.context.insert(value);
+        self
+    }
+
+    /// Adds HTTP routes. `Bound<S>`, `StreamBridge` and [`State<T>`](crate::handler::State) are extractors in them.
+    pub fn routes(mut self, routes: Router) -> Self {
+        self.routes = self.routes.merge(routes);
+        self.has_routes = true;
+        self
+    }
+
+    /// Adds a handler without an attribute.
+    pub fn handler(mut self, handler: Handler) -> Self {
+        self.program.handlers.push(handler);
+        self
+    }
+
+    /// Declares the bindings of a `#[bindings]` struct that no handler asks for; with the inventory it is known already.
+    pub fn bindings<S: BindingSource>(mut self) -> Self {
+        self.program.add_source(S::descriptor());
+        self
+    }
+
+    /// Leaves out what attributes registered; only [`handler`](Self::handler) and [`bindings`](Self::bindings) count.
+    pub fn without_inventory(mut self) -> Self {
+        self.inventory = false;
+        self
+    }
+
+    /// Adds a binder, or replaces `rocketmq` or `memory`, under the name that configuration uses for it.
+    pub fn binder(mut self, name: impl Into<String>, binder: Arc<dyn Binder>) -> Self {
+        self.binders.insert(name.into(), binder);
+        self
+    }
+
+    /// Runs a task when all bindings are up. It belongs to the application: stopping drops it where it is.
+    pub fn on_started<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: FnOnce(AppHandle) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.hooks.push(Box::new(move |app| Box::pin(hook(app))));
+        self
+    }
+
+    /// Lets the configuration set the levels of a log.
+    pub(crate) fn log(mut self, log: Option<LogLevels>) -> Self {
+        self.log = log;
+        self
+    }
+
+    /// Starts the application and returns when all bindings are up.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with every mistake of configuration and program, before anything is connected; else what
+    /// failed first. What had been started is stopped again.
+    pub async fn start(mut self) -> Result<AppHandle> {
+        let began = std::time::Instant::now();
+        if self.inventory {
+            let Program {
+                mut handlers,
+                sources,
+            } = std::mem::replace(&mut self.program, Program::registered());
+            self.program.handlers.append(&mut handlers);
+            for source in sources {
+                self.program.add_source(source);
+            }
+        }
+        self.program.add_required_sources();
+        let loaded = load(self.source, self.overrides, &self.program)?;
+        if let Some(log) = &self.log {
+            log.apply(&loaded.config.logging);
+        }
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
+        }
+        let missing = self.program.missing_state(&self.context);
+        if !missing.is_empty() {
+            return Err(Error::MissingState { missing });
+        }
+        let assembly = Assembly {
+            config: loaded.config,
+            program: self.program,
+            context: self.context,
+            routes: self.has_routes.then_some(self.routes),
+            binders: self.binders,
+            hooks: self.hooks,
+        };
+        assembly.start(began).await
+    }
+
+    /// Runs the application until Ctrl-C or SIGTERM, then stops it in order. A second signal ends the process at once.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), or what could not be stopped in order.
+    pub async fn run(self) -> Result<()> {
+        let mut signals = crate::signals::Signals::listen()?;
+        let app = self.start().await?;
+        tokio::select! {
+            name = signals.next() => tracing::info!(signal = name, "stopping; a second signal ends the process at once"),
+            () = app.stopping() => {}
+        }
+        tokio::select! {
+            result = app.shutdown() => result,
+            name = signals.next() => {
+                tracing::warn!(signal = name, "ending at once");
+                std::process::exit(crate::signals::EXIT_INTERRUPTED);
+            }
+        }
+    }
+}
+
+fn load(
+    source: ConfigSource,
+    overrides: Vec<(String, String)>,
+    program: &Program,
+) -> Result<Loaded> {
+    let usage = program.usage();
+    let loaded = match source {
+        ConfigSource::Loaded(loaded) => checked(*loaded, &usage),
+        ConfigSource::Process => load_with(LoadOptions::from_process(), overrides, &usage),
+        ConfigSource::Options(options) => load_with(*options, overrides, &usage),
+    };
+    loaded.map_err(Error::Config)
+}
+
+fn checked(mut loaded: Loaded, usage: &Usage) -> std::result::Result<Loaded, ConfigErrors> {
+    let mut found = std::mem::take(&mut loaded.warnings);
+    found.extend(check_usage(&loaded, usage));
+    match ConfigErrors::of(found.clone()) {
+        Some(errors) => Err(errors),
+        None => Ok(Loaded {
+            warnings: found,
+            ..loaded
+        }),
+    }
+}
+
+fn load_with(
+    mut options: LoadOptions,
+    overrides: Vec<(String, String)>,
+    usage: &Usage,
+) -> std::result::Result<Loaded, ConfigErrors> {
+    options.overrides.extend(overrides);
+    Config::load_for(options, usage)
+}
+
+impl fmt::Debug for AppBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppBuilder")
+            .field("program", &self.program)
+            .field("inventory", &self.inventory)
+            .finish_non_exhaustive()
+    }
+}

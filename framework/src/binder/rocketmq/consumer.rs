@@ -1,0 +1,265 @@
+//! One input on RocketMQ: a push consumer whose listener hands each message to the delivery pipeline.
+//!
+//! ```text
+//! PushConsumer ─▶ Sink ─▶ Deliver ─▶ Settlement ─┬─ concurrent: Success · ReconsumeLater with a delay level
+//!                                                └─ ordered: Success · Suspend
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bindery_client::{
+    Client, ClientError, ConcurrentContext, ConcurrentListener, ConcurrentStatus, Listener,
+    MessageExt, MessageModel, OrderlyContext, OrderlyListener, OrderlyStatus, Producer,
+    PushConsumer, PushConsumerBuilder,
+};
+
+use super::client_failed;
+use super::translate::{allocate, consume_from, filter, incoming};
+use crate::binder::{
+    AssignedQueue, Audience, BinderError, ConsumerBinding, ConsumerSpec, Deliver, Order,
+    Settlement, levels,
+};
+use crate::config::RocketmqConsumer;
+
+/// The delay level that makes a failed message a dead letter at once.
+const DEAD_LETTER: i32 = -1;
+
+/// An input that consumes.
+#[derive(Debug)]
+pub(super) struct RocketmqConsuming {
+    consumer: PushConsumer,
+    dead_letters: Option<Producer>,
+}
+
+impl RocketmqConsuming {
+    pub(super) async fn start(
+        client: &Client,
+        spec: ConsumerSpec,
+        settings: &RocketmqConsumer,
+        start_like_java: bool,
+        sink: Arc<dyn Deliver>,
+    ) -> Result<Self, BinderError> {
+        honoured(&spec, settings)?;
+        let group = spec.group.clone();
+        let dead_letters = match spec.order {
+            Order::Concurrent => None,
+            Order::PerQueue => Some(dead_letter_producer(client, &group).await?),
+        };
+        let builder = builder(&spec, settings)
+            .client(client)
+            .start_like_java(start_like_java);
+        let listener = listener(spec, sink, dead_letters.clone());
+        let consumer = builder
+            .listener(listener)
+            .start()
+            .await
+            .map_err(client_failed("starting consumer group", &group))?;
+        Ok(Self {
+            consumer,
+            dead_letters,
+        })
+    }
+}
+
+#[async_trait]
+impl ConsumerBinding for RocketmqConsuming {
+    async fn pause(&self) {
+        self.consumer.pause();
+    }
+
+    async fn resume(&self) {
+        self.consumer.resume();
+    }
+
+    async fn assignment(&self) -> Vec<AssignedQueue> {
+        let queues = self.consumer.assignment().into_iter();
+        queues
+            .map(|queue| AssignedQueue {
+                destination: queue.topic,
+                broker: queue.broker_name,
+                queue_id: queue.queue_id,
+            })
+            .collect()
+    }
+
+    async fn stop(&self) -> Result<(), BinderError> {
+        self.consumer.shutdown().await;
+        if let Some(producer) = &self.dead_letters {
+            producer.shutdown().await;
+        }
+        Ok(())
+    }
+}
+
+/// Fails for settings that the client has no counterpart for: ignoring them would be silence about a wish.
+fn honoured(spec: &ConsumerSpec, settings: &RocketmqConsumer) -> Result<(), BinderError> {
+    let defaults = RocketmqConsumer::default();
+    let limits_by_topic = settings.pull_threshold_for_topic.is_some()
+        || settings.pull_threshold_size_for_topic_mib.is_some();
+    let what = if limits_by_topic {
+        "flow control by topic (`pull-threshold-for-topic`); use `pull-threshold-for-queue`"
+    } else if settings.pull_delay_when_exception != defaults.pull_delay_when_exception {
+        "setting for the pause after a failed pull (`pull-time-delay-mills-when-exception`)"
+    } else {
+        return Ok(());
+    };
+    Err(BinderError::Unsupported {
+        binding: spec.binding.clone(),
+        binder: "rocketmq",
+        what,
+    })
+}
+
+fn builder(spec: &ConsumerSpec, settings: &RocketmqConsumer) -> PushConsumerBuilder {
+    let mebibytes =
+        usize::try_from(settings.pull_threshold_size_for_queue_mib).unwrap_or(usize::MAX);
+    let model = match spec.audience {
+        Audience::Shared => MessageModel::Clustering,
+        Audience::Everyone => MessageModel::Broadcasting,
+    };
+    let builder = PushConsumer::builder(&spec.group)
+        .consume_from(consume_from(spec.start))
+        .message_model(model)
+        .allocate(allocate(settings.allocate_strategy))
+        .concurrency(spec.concurrency)
+        .pull_batch_size(i32::try_from(settings.pull_batch_size).unwrap_or(i32::MAX))
+        .pull_interval(settings.pull_interval)
+        .max_cached_messages(
+            usize::try_from(settings.pull_threshold_for_queue).unwrap_or(usize::MAX),
+        )
+        .max_cached_bytes(mebibytes.saturating_mul(1024 * 1024))
+        .max_span(i64::from(settings.consume_max_span))
+        .max_reconsume_times(
+            spec.redelivery
+                .limit
+                .map(|limit| i32::try_from(limit).unwrap_or(i32::MAX)),
+        )
+        .delay_level_when_next_consume(spec.redelivery.delay_level)
+        .suspend_current_queue(spec.redelivery.suspend)
+        .consume_timeout(settings.consume_timeout)
+        .shutdown_grace(spec.grace);
+    spec.destinations.iter().fold(builder, |builder, topic| {
+        builder.subscribe(topic, filter(&spec.selection))
+    })
+}
+
+fn listener(
+    spec: ConsumerSpec,
+    sink: Arc<dyn Deliver>,
+    dead_letters: Option<Producer>,
+) -> Listener {
+    match dead_letters {
+        None => Listener::concurrent(ConcurrentSink { spec, sink }),
+        Some(dead_letters) => Listener::orderly(OrderedSink {
+            spec,
+            sink,
+            dead_letters,
+        }),
+    }
+}
+
+struct ConcurrentSink {
+    spec: ConsumerSpec,
+    sink: Arc<dyn Deliver>,
+}
+
+impl ConcurrentListener for ConcurrentSink {
+    async fn consume(
+        &self,
+        batch: Vec<MessageExt>,
+        context: &ConcurrentContext,
+    ) -> ConcurrentStatus {
+        for (done, message) in batch.iter().enumerate() {
+            let level = match self.sink.deliver(incoming(&self.spec, message)).await {
+                Settlement::Ack => continue,
+                Settlement::Retry(None) => self.spec.redelivery.delay_level,
+                Settlement::Retry(Some(after)) => levels::level_for(after),
+                Settlement::Reject => DEAD_LETTER,
+                // The broker takes it back at once for another member; the shortest level is as close as it gets.
+                Settlement::Return => 1,
+            };
+            context.set_delay_level(level);
+            context.set_done(done);
+            return if done == 0 {
+                ConcurrentStatus::ReconsumeLater
+            } else {
+                ConcurrentStatus::Success
+            };
+        }
+        ConcurrentStatus::Success
+    }
+}
+
+struct OrderedSink {
+    spec: ConsumerSpec,
+    sink: Arc<dyn Deliver>,
+    dead_letters: Producer,
+}
+
+impl OrderlyListener for OrderedSink {
+    async fn consume(&self, batch: Vec<MessageExt>, _context: &OrderlyContext) -> OrderlyStatus {
+        for message in &batch {
+            match self.sink.deliver(incoming(&self.spec, message)).await {
+                Settlement::Ack => {}
+                Settlement::Retry(pause) => return OrderlyStatus::Suspend(pause),
+                Settlement::Return => return OrderlyStatus::Suspend(Some(Duration::ZERO)),
+                Settlement::Reject => {
+                    if let Err(error) = self.bury(message).await {
+                        tracing::warn!(group = %self.spec.group, msg_id = message.msg_id(), %error, "dead letter not stored; the queue waits");
+                        return OrderlyStatus::Suspend(None);
+                    }
+                }
+            }
+        }
+        OrderlyStatus::Success
+    }
+}
+
+impl OrderedSink {
+    /// Stores a rejected message under the group's dead letters. An ordered consumer sends nothing back to the broker, so
+    /// the copy is made here; it is stored before the queue moves on.
+    async fn bury(&self, message: &MessageExt) -> Result<(), ClientError> {
+        let topic = format!("%DLQ%{}", self.spec.group);
+        let received = incoming(&self.spec, message);
+        let mut dead =
+            bindery_client::Message::new(topic, message.body().clone()).flag(message.flag());
+        if let Some(tag) = message.tags() {
+            dead = dead.tags(tag);
+        }
+        if let Some(keys) = message.keys() {
+            dead = dead.keys(keys.split_ascii_whitespace());
+        }
+        let own = received.headers().iter().filter(|(name, value)| {
+            !matches!(
+                *name,
+                crate::headers::names::TAGS | crate::headers::names::KEYS
+            ) && !value.as_str().trim().is_empty()
+        });
+        dead = own.fold(dead, |dead, (name, value)| {
+            dead.property(name, value.as_str())
+        });
+        self.dead_letters.send(dead).await.map(drop)
+    }
+}
+
+async fn dead_letter_producer(client: &Client, group: &str) -> Result<Producer, BinderError> {
+    let admin = client.admin();
+    let topic = format!("%DLQ%{group}");
+    let declared = match admin.topic_exists(&topic).await {
+        Ok(false) => {
+            admin
+                .create_topic(&topic, bindery_client::TopicSettings::queues(1))
+                .await
+        }
+        other => other.map(drop),
+    };
+    declared.map_err(client_failed("creating topic", &topic))?;
+    let name = format!("{group}-dead-letters");
+    Producer::builder(&name)
+        .client(client)
+        .start()
+        .await
+        .map_err(client_failed("starting producer group", &name))
+}

@@ -1,0 +1,87 @@
+//! `StreamBridge`: sending to an output whose name is known only at run time.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde::Serialize;
+
+use super::bindings::Bindings;
+use super::error::SendError;
+use super::receipt::SendReceipt;
+use crate::handler::{FromMessage, MessageContext, Rejection};
+use crate::message::Message;
+use crate::web::{MissingFromApp, app_context};
+
+/// Sends to any configured output by its name. Cheap to clone, and needs no lock.
+#[derive(Debug, Clone)]
+pub struct StreamBridge {
+    bindings: Bindings,
+}
+
+impl StreamBridge {
+    pub(crate) fn new(bindings: Bindings) -> Self {
+        Self { bindings }
+    }
+
+    /// Sends one message through the output `binding`, with that output's content type and partition key.
+    ///
+    /// # Errors
+    /// [`SendError::UnknownBinding`] for a name that is no output (nothing is created by accident), else as
+    /// [`Output::send`](super::Output::send).
+    pub async fn send(
+        &self,
+        binding: &str,
+        message: impl IntoMessage,
+    ) -> Result<SendReceipt, SendError> {
+        let output = self.bindings.output_to_send(binding)?;
+        let (payload, headers) = message.into_message().into_parts();
+        output.send(&payload, headers).await
+    }
+}
+
+/// What [`StreamBridge::send`] takes: a payload, or a [`Message`] with headers. Unlike [`Output`](super::Output) the
+/// bridge does not fix the payload's type, so the type has to follow from the argument.
+pub trait IntoMessage {
+    /// The payload.
+    type Payload: Serialize + Send + Sync + 'static;
+
+    /// The message.
+    fn into_message(self) -> Message<Self::Payload>;
+}
+
+impl<T: Serialize + Send + Sync + 'static> IntoMessage for T {
+    type Payload = T;
+
+    fn into_message(self) -> Message<T> {
+        Message::new(self)
+    }
+}
+
+impl<T: Serialize + Send + Sync + 'static> IntoMessage for Message<T> {
+    type Payload = T;
+
+    fn into_message(self) -> Self {
+        self
+    }
+}
+
+impl FromMessage for StreamBridge {
+    async fn from_message(cx: &MessageContext<'_>) -> Result<Self, Rejection> {
+        let bindings = cx.app.extension::<Bindings>().ok_or(Rejection::Missing {
+            type_name: "StreamBridge",
+        })?;
+        Ok(Self::new((*bindings).clone()))
+    }
+}
+
+impl<R: Send + Sync> FromRequestParts<R> for StreamBridge {
+    type Rejection = MissingFromApp;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &R) -> Result<Self, MissingFromApp> {
+        let bindings = app_context(parts).and_then(|app| app.extension::<Bindings>());
+        bindings
+            .map(|bindings| Self::new((*bindings).clone()))
+            .ok_or(MissingFromApp {
+                type_name: "StreamBridge",
+            })
+    }
+}

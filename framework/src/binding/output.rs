@@ -1,0 +1,223 @@
+//! Sending: the partition is chosen on the typed payload, then the payload is encoded, then the binder sends.
+//!
+//! ```text
+//! Message<T> ─▶ partition key ─▶ scst_partition ─┐
+//!          └──▶ codec by content type ───────────┴─▶ ProducerBinding::send(message, place) ─▶ SendReceipt
+//! ```
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::bindings::{Bindings, BoundField};
+use super::error::{BindError, SendError};
+use super::receipt::SendReceipt;
+use crate::binder::{Place, ProducerBinding};
+use crate::convert::{ContentType, EncodeOptions, Payload};
+use crate::headers::{Headers, names};
+use crate::message::Message;
+use crate::partition::Partitioning;
+
+/// A handle on one output that takes payloads of type `T`. Cheap to clone.
+pub struct Output<T> {
+    binding: Arc<OutputBinding>,
+    payload: PhantomData<fn(T)>,
+}
+
+impl<T: Serialize + Send + Sync + 'static> Output<T> {
+    /// Sends one message and waits for the broker's word that it is stored. Takes a payload or a [`Message`] with headers.
+    ///
+    /// On an ordered or partitioned output, sends that are awaited one after the other are stored in that order.
+    ///
+    /// # Errors
+    /// [`SendError`]: the message is not known to be stored. After a [`SendError::Timeout`] it may be stored all the same.
+    pub async fn send(&self, message: impl Into<Message<T>>) -> Result<SendReceipt, SendError> {
+        let (payload, headers) = message.into().into_parts();
+        self.binding.send(&payload, headers).await
+    }
+
+    /// Sends one message after the other and stops at the first that fails.
+    ///
+    /// # Errors
+    /// [`SendAllError`] with the receipts of those that are stored.
+    pub async fn send_all<M: Into<Message<T>>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Vec<SendReceipt>, SendAllError> {
+        let mut stored = Vec::new();
+        for message in messages {
+            match self.send(message).await {
+                Ok(receipt) => stored.push(receipt),
+                Err(source) => return Err(SendAllError { stored, source }),
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Name of the binding.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.binding.name()
+    }
+}
+
+/// A message among several was not stored.
+#[derive(Debug, thiserror::Error)]
+#[error("{} messages are stored, the next is not", stored.len())]
+pub struct SendAllError {
+    /// Receipts of those that are stored, in the order given.
+    pub stored: Vec<SendReceipt>,
+    /// Why the next one is not.
+    #[source]
+    pub source: SendError,
+}
+
+impl<T> Clone for Output<T> {
+    fn clone(&self) -> Self {
+        Self {
+            binding: Arc::clone(&self.binding),
+            payload: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Output<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output")
+            .field("binding", &self.binding.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> BoundField for Output<T> {
+    fn bind(bindings: &Bindings, name: &str) -> Result<Self, BindError> {
+        Ok(Self {
+            binding: bindings.output(name)?,
+            payload: PhantomData,
+        })
+    }
+}
+
+/// What an output is made from.
+#[derive(Debug)]
+pub(crate) struct OutputParts {
+    pub(crate) name: String,
+    pub(crate) destination: String,
+    pub(crate) content_type: ContentType,
+    pub(crate) binder_kind: &'static str,
+    pub(crate) partitioning: Option<Partitioning>,
+    /// `None`: the output is disabled.
+    pub(crate) producer: Option<Arc<dyn ProducerBinding>>,
+}
+
+impl OutputParts {
+    /// How partitions are chosen, for the start report; empty when any queue will do.
+    pub(crate) fn partitioned(&self) -> &'static str {
+        if self.partitioning.is_some() {
+            " (partitioned)"
+        } else {
+            ""
+        }
+    }
+}
+
+/// One output of the application.
+#[derive(Debug)]
+pub(crate) struct OutputBinding {
+    name: String,
+    pub(crate) parts: OutputParts,
+    closed: AtomicBool,
+    told_about_delay: AtomicBool,
+}
+
+impl OutputBinding {
+    pub(crate) fn new(parts: OutputParts) -> Self {
+        Self {
+            name: parts.name.clone(),
+            parts,
+            closed: AtomicBool::new(false),
+            told_about_delay: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) async fn send(
+        &self,
+        payload: &dyn Payload,
+        mut headers: Headers,
+    ) -> Result<SendReceipt, SendError> {
+        let Some(producer) = &self.parts.producer else {
+            return Err(SendError::Disabled {
+                binding: self.name.clone(),
+            });
+        };
+        if self.closed.load(Ordering::Acquire) {
+            return Err(SendError::Closed {
+                binding: self.name.clone(),
+            });
+        }
+        let place = self.place(payload, &mut headers)?;
+        let body = self.encode(payload, &mut headers)?;
+        let mut receipt = producer
+            .send(&Message::from_parts(body, headers), place)
+            .await?;
+        if let Place::Partition(partition) = place {
+            receipt.partition = Some(partition);
+        }
+        Ok(receipt)
+    }
+
+    /// No more sends; the producer sends what is under way.
+    pub(crate) async fn stop(&self) -> Result<(), crate::binder::BinderError> {
+        self.closed.store(true, Ordering::Release);
+        match &self.parts.producer {
+            Some(producer) => producer.stop().await,
+            None => Ok(()),
+        }
+    }
+
+    fn place(&self, payload: &dyn Payload, headers: &mut Headers) -> Result<Place, SendError> {
+        let Some(partitioning) = &self.parts.partitioning else {
+            return Ok(Place::Any);
+        };
+        let partition = partitioning.partition(payload, headers)?;
+        headers.remove(names::PARTITION_OVERRIDE);
+        headers.insert(names::PARTITION, partition);
+        if headers.get(names::DELAY).is_some()
+            && !self.told_about_delay.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(binding = %self.name, "delayed messages on a partitioned output arrive after younger ones");
+        }
+        Ok(Place::Partition(partition))
+    }
+
+    fn encode(&self, payload: &dyn Payload, headers: &mut Headers) -> Result<Bytes, SendError> {
+        let content_type = match headers.get(names::CONTENT_TYPE) {
+            None => self.parts.content_type.clone(),
+            Some(text) => text.parse().map_err(|source| SendError::Header {
+                binding: self.name.clone(),
+                source: Box::new(source),
+            })?,
+        };
+        let encoded = payload
+            .encode(&content_type, EncodeOptions::default())
+            .map_err(|source| SendError::Encode {
+                binding: self.name.clone(),
+                source,
+            })?;
+        if encoded.bytes.is_empty() {
+            return Err(SendError::EmptyPayload {
+                binding: self.name.clone(),
+            });
+        }
+        headers.insert(names::CONTENT_TYPE, encoded.content_type.as_str());
+        Ok(encoded.bytes)
+    }
+}

@@ -1,0 +1,144 @@
+//! A name server and a broker inside the process: the same ones that `bindery up` runs, spoken to over sockets.
+//!
+//! ```text
+//! bindery.embedded ─▶ NameServer (loopback) ◀── registers ── Broker (loopback, store-dir)
+//!                          ▲ routes                             ▲ messages
+//!                          └───────────── binder `rocketmq` ────┘
+//! ```
+
+#[cfg(not(feature = "embedded"))]
+pub(crate) use missing::Embedded;
+#[cfg(feature = "embedded")]
+pub(crate) use running::Embedded;
+
+#[cfg(feature = "embedded")]
+mod running {
+    use std::net::{IpAddr, SocketAddr};
+
+    use bindery_broker::{Broker, BrokerConfig, NameServer, NameServerConfig};
+
+    use crate::config::EmbeddedConfig;
+    use crate::error::{BoxError, Error, Result};
+
+    /// The broker's name unless `bindery.embedded.broker.brokerName` says otherwise. Not the host's: a store that is
+    /// moved to another host keeps its name.
+    const BROKER_NAME: &str = "embedded";
+
+    /// Both servers, running.
+    #[derive(Debug)]
+    pub(crate) struct Embedded {
+        name_server: NameServer,
+        broker: Broker,
+    }
+
+    impl Embedded {
+        /// Starts the name server, then the broker; both accept connections when this returns.
+        pub(crate) async fn start(config: &EmbeddedConfig) -> Result<Self> {
+            let host: IpAddr = config
+                .host
+                .parse()
+                .map_err(|source| failed("host", source))?;
+            let name_server = NameServer::start(NameServerConfig {
+                listen: SocketAddr::new(host, config.namesrv_port),
+                ..NameServerConfig::default()
+            })
+            .await
+            .map_err(|source| failed("name server", source))?;
+            let started = match broker_config(config, host, name_server.local_addr()) {
+                Ok(settings) => Broker::start(settings)
+                    .await
+                    .map_err(|source| failed("broker", source)),
+                Err(error) => Err(error),
+            };
+            match started {
+                Ok(broker) => {
+                    tracing::info!(name_server = %name_server.local_addr(), broker = %broker.local_addr(),
+                        store = %config.store_dir.display(), "embedded broker started");
+                    Ok(Self {
+                        name_server,
+                        broker,
+                    })
+                }
+                Err(error) => {
+                    name_server.shutdown().await;
+                    Err(error)
+                }
+            }
+        }
+
+        /// `host:port` of the name server.
+        pub(crate) fn name_server(&self) -> String {
+            self.name_server.local_addr().to_string()
+        }
+
+        /// Stops both and leaves a clean store.
+        pub(crate) async fn stop(self) -> Result<()> {
+            let stopped = self
+                .broker
+                .shutdown()
+                .await
+                .map_err(|source| failed("broker", source));
+            self.name_server.shutdown().await;
+            stopped
+        }
+    }
+
+    fn broker_config(
+        config: &EmbeddedConfig,
+        host: IpAddr,
+        name_server: SocketAddr,
+    ) -> Result<BrokerConfig> {
+        let mut broker = BrokerConfig {
+            listen: SocketAddr::new(host, config.broker_port),
+            store_path_root_dir: config.store_dir.clone(),
+            namesrv_addr: name_server.to_string(),
+            broker_name: BROKER_NAME.to_owned(),
+            ..BrokerConfig::default()
+        };
+        for (key, value) in &config.broker {
+            broker
+                .set(key, value)
+                .map_err(|source| failed("broker's configuration", source))?;
+        }
+        Ok(broker)
+    }
+
+    fn failed(part: &'static str, source: impl Into<BoxError>) -> Error {
+        Error::Embedded {
+            part,
+            source: source.into(),
+        }
+    }
+}
+
+#[cfg(not(feature = "embedded"))]
+mod missing {
+    use crate::config::EmbeddedConfig;
+    use crate::error::{Error, Result};
+
+    /// Nothing: the program was built without the feature `embedded`.
+    #[derive(Debug)]
+    pub(crate) enum Embedded {}
+
+    impl Embedded {
+        #[expect(
+            clippy::unused_async,
+            reason = "the same signature as with the feature"
+        )]
+        pub(crate) async fn start(_config: &EmbeddedConfig) -> Result<Self> {
+            Err(Error::EmbeddedMissing)
+        }
+
+        pub(crate) fn name_server(&self) -> String {
+            match *self {}
+        }
+
+        #[expect(
+            clippy::unused_async,
+            reason = "the same signature as with the feature"
+        )]
+        pub(crate) async fn stop(self) -> Result<()> {
+            match self {}
+        }
+    }
+}
