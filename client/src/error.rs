@@ -7,7 +7,7 @@
 //! ```
 use std::time::Duration;
 
-use bindery_protocol::{codes::ResponseCode, frame::HeaderError};
+use bindery_protocol::{codes::ResponseCode, frame::HeaderError, names::NameError};
 use bindery_remoting::RemotingError;
 
 /// Java's client-side codes, which never travel on the wire (`ClientErrorCode` of Apache RocketMQ).
@@ -122,6 +122,17 @@ pub enum ClientError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The group's name is blank, too long, has a character outside `%|a-zA-Z0-9_-`, or is one of the names that must be replaced.
+    #[error("the {kind} group [{group}] is not acceptable")]
+    GroupIllegal {
+        /// `producer` or `consumer`.
+        kind: &'static str,
+        /// Group name.
+        group: String,
+        /// What is wrong with the name; nothing when it is `DEFAULT_PRODUCER` or `DEFAULT_CONSUMER`.
+        #[source]
+        source: Option<NameError>,
+    },
     /// A group of this kind is registered at the same client already.
     #[error("the {kind} group [{group}] has been created before, specify another name please")]
     DuplicateGroup {
@@ -156,6 +167,15 @@ pub enum ClientError {
     Decode {
         /// What was being read, with its origin.
         what: String,
+        /// Cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A request's contents can't be written.
+    #[error("cannot write {what}")]
+    Encode {
+        /// What was being written.
+        what: &'static str,
         /// Cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -247,25 +267,9 @@ impl From<RemotingError> for ClientError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageIllegal {
-    /// The topic is empty or blank.
-    #[error("the specified topic is blank")]
-    TopicBlank,
-    /// The topic has more than 127 characters.
-    #[error("the specified topic [{topic}] is longer than topic max length {max}")]
-    TopicTooLong {
-        /// Topic given.
-        topic: String,
-        /// Limit.
-        max: usize,
-    },
-    /// The topic has a character outside `%|a-zA-Z0-9_-`.
-    #[error(
-        "the specified topic[{topic}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
-    )]
-    TopicCharacters {
-        /// Topic given.
-        topic: String,
-    },
+    /// The topic's name is blank, too long, or has a character outside `%|a-zA-Z0-9_-`.
+    #[error(transparent)]
+    Topic(#[from] NameError),
     /// Clients may not write to this system topic.
     #[error("sending message to topic[{topic}] is forbidden")]
     TopicForbidden {

@@ -9,17 +9,20 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod body;
 mod config;
 mod error;
 mod instance;
 mod message;
 mod namespace;
-mod queue;
+mod source;
+mod sync;
 
 pub mod consumer;
 pub mod producer;
 
 pub use admin::{Admin, ConsumeProgress, QueueBounds, TopicSettings};
+pub use bindery_protocol::bodies::MessageQueue;
 pub use config::ClientConfig;
 pub use consumer::{
     AllocateStrategy, ConcurrentContext, ConcurrentListener, ConcurrentStatus, ConsumeFrom,
@@ -30,4 +33,3 @@ pub use error::{ClientError, MessageIllegal, client_code};
 pub use instance::Client;
 pub use message::{Message, SendResult, SendStatus};
 pub use producer::{Producer, ProducerBuilder};
-pub use queue::MessageQueue;

@@ -204,10 +204,15 @@ impl Listener {
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_orderly() {
-            "Listener::orderly"
-        } else {
-            "Listener::concurrent"
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for ListenerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Concurrent(_) => "concurrent listener",
+            Self::Orderly(_) => "orderly listener",
         })
     }
 }

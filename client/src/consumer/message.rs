@@ -5,7 +5,10 @@
 //! ```
 use std::{net::SocketAddr, sync::Arc};
 
-use bindery_protocol::message::{BodyError, Properties, StoredMessage, SysFlag, property};
+use bindery_protocol::{
+    message::{BodyError, Properties, StoredMessage, SysFlag, property},
+    names,
+};
 use bytes::Bytes;
 
 use crate::{MessageQueue, namespace};
@@ -55,10 +58,10 @@ impl MessageExt {
             .uniq_key()
             .map_or_else(|| offset_msg_id.clone(), str::to_owned);
         let named = match stored.properties.get(property::RETRY_TOPIC) {
-            Some(topic) if stored.topic.starts_with(namespace::RETRY_PREFIX) => topic,
+            Some(topic) if names::is_retry_topic(&stored.topic) => topic,
             _ => stored.topic.as_str(),
         };
-        let topic = namespace::unwrap(origin.namespace, named).to_owned();
+        let topic = namespace::unwrap(origin.namespace, named);
         let reconsume_times = stored.reconsume_times;
         let data = Received {
             topic,

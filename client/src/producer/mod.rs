@@ -5,55 +5,176 @@
 //!                                              ▲                           │
 //!                                              └── other broker ◀── retry ─┘
 //! ```
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use crate::{Client, ClientConfig, ClientError, Message, MessageQueue, SendResult};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use self::{attempt::Sender, select::Faults, settings::Settings};
+use crate::{
+    Client, ClientConfig, ClientError, Message, MessageIllegal, MessageQueue, SendResult,
+    TopicSettings, namespace, source::Source,
+};
+
+mod attempt;
+mod prepare;
+mod select;
+mod settings;
+
+pub(crate) use prepare::Outgoing;
 
 /// Answers after which another broker is tried: TOPIC_NOT_EXIST, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR, SYSTEM_BUSY, NO_PERMISSION,
 /// NO_BUYER_ID, NOT_IN_CURRENT_UNIT, GO_AWAY (the set of the Java client 5.3.3).
 pub const DEFAULT_RETRY_CODES: [i32; 8] = [17, 14, 1, 2, 16, 204, 205, 1500];
 
 /// Sends messages as one producer group. A handle: clones share everything.
+///
+/// ```no_run
+/// # async fn example(client: &bindery_client::Client) -> Result<(), bindery_client::ClientError> {
+/// use bindery_client::{Message, Producer};
+///
+/// let producer = Producer::builder("orders").client(client).start().await?;
+/// let sent = producer.send(Message::new("orders", "hello").tags("created").keys(["order-7"])).await?;
+/// println!("{} lies at {} of {}", sent.msg_id, sent.queue_offset, sent.queue);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
-pub struct Producer {}
+pub struct Producer {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    sender: Sender,
+    client: Client,
+    /// The client was made for this producer alone.
+    owns_client: bool,
+    stopped: AtomicBool,
+    in_flight: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
 
 /// Settings of a [`Producer`], with Java's defaults.
 #[derive(Debug, Clone)]
-pub struct ProducerBuilder {}
+pub struct ProducerBuilder {
+    group: String,
+    source: Source,
+    settings: Settings,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Brokers hear of it with the next heartbeat, or never if there is none: then the connection ends too.
+        self.client.shared.forget_producer(&self.sender.group);
+    }
+}
 
 impl Producer {
     /// Starts building a producer of this group.
     #[must_use]
     pub fn builder(group: impl Into<String>) -> ProducerBuilder {
-        todo!()
+        ProducerBuilder {
+            group: group.into(),
+            source: Source::default(),
+            settings: Settings::default(),
+        }
     }
-    /// Sends and waits for the broker's answer; failures that may pass are tried again on another broker.
+
+    /// Sends and waits for the broker's answer; failures that may pass are tried again, on another broker if there is one, within the
+    /// send timeout.
+    ///
+    /// # Errors
+    /// [`ClientError::MessageIllegal`] before anything is sent; [`ClientError::SendFailed`] with the last attempt's failure as source;
+    /// [`ClientError::TopicNotFound`] and the name servers' failures. After a timeout the message may be stored all the same.
     pub async fn send(&self, message: Message) -> Result<SendResult, ClientError> {
-        todo!()
+        let outgoing = self.outgoing(message).await?;
+        self.inner.sender.send(&outgoing).await
     }
-    /// Starts sending at once and returns what to wait on; dropping it does not stop the send. Refused when too many are in flight.
+
+    /// Starts sending at once and returns what to wait on; dropping that does not stop the send. The rules are those of
+    /// [`Producer::send`].
+    ///
+    /// # Errors
+    /// At once: [`ClientError::TooManyInFlight`] and [`ClientError::ShutDown`]. Later: those of [`Producer::send`].
     pub fn send_async(
         &self,
         message: Message,
-    ) -> Result<impl Future<Output = Result<SendResult, ClientError>> + Send + 'static, ClientError>
+    ) -> Result<impl Future<Output = Result<SendResult, ClientError>> + Send + use<>, ClientError>
     {
-        todo!();
-        #[allow(unreachable_code)]
-        Ok(async { todo!() })
+        self.running()?;
+        let limit = self.inner.sender.settings.max_in_flight;
+        let Ok(permit) = Arc::clone(&self.inner.in_flight).try_acquire_owned() else {
+            return Err(ClientError::TooManyInFlight { limit });
+        };
+        let producer = self.clone();
+        let sending = self.inner.tasks.spawn(async move {
+            let sent = producer.send(message).await;
+            drop(permit);
+            sent
+        });
+        Ok(async move {
+            sending.await.unwrap_or(Err(ClientError::TaskEnded {
+                what: "an asynchronous send",
+            }))
+        })
     }
+
     /// Hands the message to the connection and does not wait for an answer. It may get lost without notice.
+    ///
+    /// # Errors
+    /// What can be known before an answer: illegal message, no route, no connection.
     pub async fn send_oneway(&self, message: Message) -> Result<(), ClientError> {
-        todo!()
+        let outgoing = self.outgoing(message).await?;
+        self.inner.sender.oneway(&outgoing, None).await
     }
-    /// Sends to this very queue; no other queue is tried.
+
+    /// [`Producer::send_oneway`] to the queue whose index the selector returns.
+    ///
+    /// # Errors
+    /// As [`Producer::send_oneway`], and [`MessageIllegal::QueueIndex`].
+    pub async fn send_oneway_ordered<F>(
+        &self,
+        message: Message,
+        select: F,
+    ) -> Result<(), ClientError>
+    where
+        F: FnOnce(&[MessageQueue], &Message) -> usize + Send,
+    {
+        let queue = self.selected(&message, select).await?;
+        let outgoing = self.outgoing(message).await?;
+        self.inner.sender.oneway(&outgoing, Some(&queue)).await
+    }
+
+    /// Sends to this very queue; no other queue is tried. Tried again only when nothing can have been stored.
+    ///
+    /// # Errors
+    /// As [`Producer::send`], and [`MessageIllegal::QueueTopic`].
     pub async fn send_to_queue(
         &self,
         message: Message,
         queue: &MessageQueue,
     ) -> Result<SendResult, ClientError> {
-        todo!()
+        if message.topic != queue.topic {
+            let (topic, queue_topic) = (message.topic, queue.topic.clone());
+            return Err(MessageIllegal::QueueTopic { topic, queue_topic }.into());
+        }
+        let outgoing = self.outgoing(message).await?;
+        self.inner.sender.send_to(&outgoing, queue).await
     }
-    /// Sends to the queue whose index the selector returns; no other queue is tried.
+
+    /// Sends to the queue whose index the selector returns for the topic's writable queues (see [`Producer::publish_queues`]); no
+    /// other queue is tried. The same index for the same key keeps the messages of a key in order, as long as each send is awaited.
+    ///
+    /// # Errors
+    /// As [`Producer::send`], and [`MessageIllegal::QueueIndex`].
     pub async fn send_ordered<F>(
         &self,
         message: Message,
@@ -62,102 +183,245 @@ impl Producer {
     where
         F: FnOnce(&[MessageQueue], &Message) -> usize + Send,
     {
-        todo!()
+        let queue = self.selected(&message, select).await?;
+        self.send_to_queue(message, &queue).await
     }
-    /// Sends several messages of one topic in one request; they are stored together or not at all.
+
+    /// Sends several messages of one topic in one request; they are stored together, one behind the other, or not at all.
+    ///
+    /// # Errors
+    /// As [`Producer::send`], and the batch variants of [`MessageIllegal`].
     pub async fn send_batch(&self, messages: Vec<Message>) -> Result<SendResult, ClientError> {
-        todo!()
+        self.running()?;
+        let outgoing = prepare::prepare_batch(
+            &self.inner.client.shared,
+            &self.inner.sender.settings,
+            messages,
+        )?;
+        self.inner.sender.send(&outgoing).await
     }
-    /// The writable queues of a topic, ordered by broker name and queue id.
+
+    /// The writable queues of a topic, ordered by broker name and queue id. A topic that does not exist has those it will get when
+    /// the first message makes it.
+    ///
+    /// # Errors
+    /// [`ClientError::TopicNotFound`] when it does not exist and can't come into being by sending; the name servers' failures.
     pub async fn publish_queues(&self, topic: &str) -> Result<Vec<MessageQueue>, ClientError> {
-        todo!()
+        self.running()?;
+        let client = &self.inner.client.shared;
+        let wrapped = namespace::wrap(client.config.namespace.as_deref(), topic);
+        let (_, route) = client
+            .publish_route(&wrapped, self.inner.sender.settings.default_topic_queues)
+            .await?;
+        let plain = |queue: &MessageQueue| {
+            MessageQueue::new(topic, queue.broker_name.clone(), queue.queue_id)
+        };
+        Ok(route.publish.iter().map(plain).collect())
     }
-    /// Creates the topic on every master of the cluster, with so many read and write queues on each.
-    pub async fn create_topic(&self, topic: &str, queues: u32) -> Result<(), ClientError> {
-        todo!()
+
+    /// Creates the topic on every master, with so many queues on each, and waits until its route is there.
+    ///
+    /// # Errors
+    /// Those of [`crate::Admin::create_topic`].
+    pub async fn create_topic(&self, topic: &str, queues: i32) -> Result<(), ClientError> {
+        self.inner
+            .client
+            .admin()
+            .create_topic(topic, TopicSettings::queues(queues))
+            .await
     }
+
     /// The client it belongs to.
     #[must_use]
     pub fn client(&self) -> &Client {
-        todo!()
+        &self.inner.client
     }
-    /// Leaves the brokers; sends in flight are awaited. A client that was made for this producer alone is shut down too.
+
+    /// Leaves the brokers, after the sends in flight. A client that was made for this producer alone is shut down too. A second call
+    /// does nothing.
     pub async fn shutdown(&self) {
-        todo!()
+        let inner = &self.inner;
+        if inner.stopped.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        inner.tasks.close();
+        inner.tasks.wait().await;
+        inner
+            .client
+            .shared
+            .producer_leaves(&inner.sender.group)
+            .await;
+        if inner.owns_client {
+            inner.client.shutdown().await;
+        }
+    }
+
+    fn running(&self) -> Result<(), ClientError> {
+        if self.inner.stopped.load(Ordering::Acquire) {
+            Err(ClientError::ShutDown {
+                what: "the producer",
+            })
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn outgoing(&self, message: Message) -> Result<Outgoing, ClientError> {
+        self.running()?;
+        let settings = &self.inner.sender.settings;
+        prepare::check(&message, settings.max_message_size)?;
+        prepare::prepare(&self.inner.client.shared, settings, message).await
+    }
+
+    async fn selected<F>(&self, message: &Message, select: F) -> Result<MessageQueue, ClientError>
+    where
+        F: FnOnce(&[MessageQueue], &Message) -> usize + Send,
+    {
+        prepare::check(message, self.inner.sender.settings.max_message_size)?;
+        let mut queues = self.publish_queues(&message.topic).await?;
+        let index = select(&queues, message);
+        if index >= queues.len() {
+            return Err(MessageIllegal::QueueIndex {
+                index,
+                count: queues.len(),
+            }
+            .into());
+        }
+        Ok(queues.swap_remove(index))
     }
 }
 
 impl ProducerBuilder {
     /// Uses the connections, routes and heartbeats of this client.
     #[must_use]
-    pub fn client(self, client: &Client) -> Self {
-        todo!()
+    pub fn client(mut self, client: &Client) -> Self {
+        self.source = Source::Shared(client.clone());
+        self
     }
+
     /// Makes a client of its own from this configuration.
     #[must_use]
-    pub fn config(self, config: ClientConfig) -> Self {
-        todo!()
+    pub fn config(mut self, config: ClientConfig) -> Self {
+        self.source = Source::Own(config);
+        self
     }
+
     /// Makes a client of its own with these name servers (`;`-separated) and defaults else.
     #[must_use]
     pub fn name_servers(self, list: &str) -> Self {
-        todo!()
+        self.config(ClientConfig::new(list))
     }
+
     /// Time for a whole send, its retries included; 3 s.
     #[must_use]
-    pub fn send_timeout(self, timeout: Duration) -> Self {
-        todo!()
+    pub fn send_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = timeout;
+        self
     }
+
     /// Further attempts after the first one failed; 2.
     #[must_use]
-    pub fn retries(self, times: usize) -> Self {
-        todo!()
+    pub fn retries(mut self, times: usize) -> Self {
+        self.settings.retries = times;
+        self
     }
+
     /// Answers after which another attempt is made; [`DEFAULT_RETRY_CODES`].
     #[must_use]
-    pub fn retry_codes(self, codes: impl IntoIterator<Item = i32>) -> Self {
-        todo!()
+    pub fn retry_codes(mut self, codes: impl IntoIterator<Item = i32>) -> Self {
+        self.settings.retry_codes = codes.into_iter().collect();
+        self
     }
+
     /// Whether a message that was stored less safely than configured is sent again elsewhere; off.
     #[must_use]
-    pub fn retry_when_not_stored_ok(self, retry: bool) -> Self {
-        todo!()
+    pub fn retry_when_not_stored_ok(mut self, retry: bool) -> Self {
+        self.settings.retry_when_not_stored_ok = retry;
+        self
     }
+
     /// Bodies of at least so many bytes are compressed; 4096. `None` switches compression off.
     #[must_use]
-    pub fn compress_over(self, bytes: Option<usize>) -> Self {
-        todo!()
+    pub fn compress_over(mut self, bytes: Option<usize>) -> Self {
+        self.settings.compress_over = bytes;
+        self
     }
+
     /// Largest body in bytes, before compression; 4 MiB.
     #[must_use]
-    pub fn max_message_size(self, bytes: usize) -> Self {
-        todo!()
+    pub fn max_message_size(mut self, bytes: usize) -> Self {
+        self.settings.max_message_size = bytes;
+        self
     }
+
     /// Queues of a topic that comes into being by sending to it; 4.
     #[must_use]
-    pub fn default_topic_queues(self, queues: i32) -> Self {
-        todo!()
+    pub fn default_topic_queues(mut self, queues: i32) -> Self {
+        self.settings.default_topic_queues = queues;
+        self
     }
+
     /// Whether brokers that failed or were slow are left out for a while; off.
     #[must_use]
-    pub fn avoid_faulty_brokers(self, avoid: bool) -> Self {
-        todo!()
+    pub fn avoid_faulty_brokers(mut self, avoid: bool) -> Self {
+        self.settings.avoid_faulty_brokers = avoid;
+        self
     }
+
     /// Topics whose routes are fetched at the start, so that brokers hear of the group before the first send.
     #[must_use]
-    pub fn topics<T: Into<String>>(self, topics: impl IntoIterator<Item = T>) -> Self {
-        todo!()
+    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.settings.topics = topics.into_iter().map(Into::into).collect();
+        self
     }
+
     /// Sends that may be in flight by [`Producer::send_async`]; 10,000.
     #[must_use]
-    pub fn max_in_flight(self, sends: usize) -> Self {
-        todo!()
+    pub fn max_in_flight(mut self, sends: usize) -> Self {
+        self.settings.max_in_flight = sends;
+        self
     }
-    /// Starts the producer.
+
+    /// Starts the producer. Name servers and brokers may be down: sends will say so.
     ///
     /// # Errors
     /// A bad or already used group, or no name server address.
     pub async fn start(self) -> Result<Producer, ClientError> {
-        todo!()
+        namespace::check_group("producer", &self.group)?;
+        let (client, owns_client) = self.source.client()?;
+        let shared = Arc::clone(&client.shared);
+        let namespace = shared.config.namespace.clone();
+        let group = namespace::wrap(namespace.as_deref(), &self.group);
+        shared.register_producer(&group)?;
+        for topic in &self.settings.topics {
+            let topic = namespace::wrap(namespace.as_deref(), topic);
+            if let Err(error) = shared
+                .publish_route(&topic, self.settings.default_topic_queues)
+                .await
+            {
+                tracing::warn!(topic, %error, "route of a topic to send to not found yet");
+            }
+        }
+        // Brokers that are connected already have to hear of the new group; others will with their first heartbeat.
+        shared.heartbeat_all().await;
+        let in_flight = Arc::new(Semaphore::new(self.settings.max_in_flight));
+        let sender = Sender {
+            client: shared,
+            group,
+            settings: self.settings,
+            faults: Faults::default(),
+        };
+        let tasks = TaskTracker::new();
+        let inner = Inner {
+            sender,
+            client,
+            owns_client,
+            stopped: AtomicBool::new(false),
+            in_flight,
+            tasks,
+        };
+        Ok(Producer {
+            inner: Arc::new(inner),
+        })
     }
 }

@@ -1,0 +1,83 @@
+//! Which queues of a topic belong to which member of a group. Every member computes it for itself, so the arithmetic is Java's, bit
+//! for bit, and both lists are sorted.
+use md5::{Digest, Md5};
+
+use super::AllocateStrategy;
+use crate::MessageQueue;
+
+/// Places of one member on the hash ring.
+const VIRTUAL_NODES: usize = 10;
+
+/// The part of `queues` that belongs to the member `me`, in order; nothing if `me` is not among `members`. Both lists must be
+/// sorted.
+pub(crate) fn allocate(
+    strategy: AllocateStrategy,
+    queues: &[MessageQueue],
+    members: &[String],
+    me: &str,
+) -> Vec<MessageQueue> {
+    let Some(index) = members.iter().position(|member| member == me) else {
+        return Vec::new();
+    };
+    match strategy {
+        AllocateStrategy::Averagely => averagely(queues, members.len(), index),
+        AllocateStrategy::AveragelyByCircle => queues
+            .iter()
+            .skip(index)
+            .step_by(members.len())
+            .cloned()
+            .collect(),
+        AllocateStrategy::ConsistentHash => consistent_hash(queues, members, me),
+    }
+}
+
+fn averagely(queues: &[MessageQueue], members: usize, index: usize) -> Vec<MessageQueue> {
+    let rest = queues.len() % members;
+    let size = if queues.len() <= members {
+        1
+    } else {
+        queues.len() / members + usize::from(index < rest)
+    };
+    let start = if index < rest {
+        index * size
+    } else {
+        index * size + rest
+    };
+    let end = (start + size).min(queues.len());
+    queues.get(start..end).unwrap_or_default().to_vec()
+}
+
+fn consistent_hash(queues: &[MessageQueue], members: &[String], me: &str) -> Vec<MessageQueue> {
+    let mut ring: Vec<(u32, &str)> = members
+        .iter()
+        .flat_map(|member| {
+            (0..VIRTUAL_NODES)
+                .map(move |place| (hash(&format!("{member}-{place}")), member.as_str()))
+        })
+        .collect();
+    // Java's tree map: a later node with the same hash takes the place.
+    ring.sort_by_key(|(hash, _)| *hash);
+    let owner = |queue: &MessageQueue| {
+        let key = format!(
+            "MessageQueue [topic={}, brokerName={}, queueId={}]",
+            queue.topic, queue.broker_name, queue.queue_id
+        );
+        let at = ring.partition_point(|(place, _)| *place < hash(&key));
+        let node = ring.get(at).or(ring.first())?;
+        ring.iter()
+            .rfind(|(place, _)| *place == node.0)
+            .map(|(_, member)| *member)
+    };
+    queues
+        .iter()
+        .filter(|queue| owner(queue) == Some(me))
+        .cloned()
+        .collect()
+}
+
+/// First four bytes of MD5, big endian.
+fn hash(key: &str) -> u32 {
+    let digest: [u8; 16] = Md5::digest(key.as_bytes()).into();
+    let [a, b, c, d, ..] = digest;
+    u32::from_be_bytes([a, b, c, d])
+}

@@ -1,0 +1,187 @@
+//! Which queues this member should have, and the difference to those it has.
+//!
+//! ```text
+//! start · 40 from a broker · changed route · reconnect · every 20 s ─▶ members (38) + queues ─▶ allocate
+//!      ├─ new queue ───────────▶ a task for it: acquire ─▶ pull ─▶ release
+//!      └─ no longer ours ──────▶ its task is told to leave
+//! ```
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::{MessageModel, allocate::allocate, core::ConsumerCore, process_queue::ProcessQueue};
+use crate::{MessageQueue, instance::TopicRoute};
+
+/// After a pass that could not find out everything.
+const AGAIN: Duration = Duration::from_secs(1);
+/// First look for a topic that is not there yet; doubled up to the interval of the route rounds.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+
+/// Passes, one at a time, until the stop; then every queue is told to leave.
+pub(super) async fn rounds(core: Arc<ConsumerCore>) {
+    let clock = core.client.config.clock.clone();
+    loop {
+        let balanced = core.rebalance().await;
+        let pause = if balanced {
+            core.client.config.rebalance_interval
+        } else {
+            AGAIN
+        };
+        tokio::select! {
+            () = core.rebalance_wanted() => {}
+            () = clock.sleep(pause) => {}
+        }
+        // While paused the queues are kept as they are.
+        core.not_paused().await;
+    }
+}
+
+/// Looks for subscribed topics that do not exist yet, the retry topic among them, more and more rarely. The first send-back makes the
+/// broker create the retry topic: it is looked for at once then, or the first retry would wait for the next route round.
+pub(super) async fn watch_routes(core: Arc<ConsumerCore>) {
+    let clock = core.client.config.clock.clone();
+    let mut pause = FIRST_LOOK;
+    loop {
+        let missing: Vec<_> = core
+            .subscriptions
+            .iter()
+            .filter(|wanted| core.client.routes.existing(&wanted.topic).is_none())
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        tokio::select! {
+            () = core.retry_expected.notified() => pause = FIRST_LOOK,
+            () = clock.sleep(pause) => pause = (pause * 2).min(core.client.config.poll_name_server_interval),
+        }
+        for subscription in missing {
+            if core.look_up(&subscription.topic).await {
+                core.rebalance_soon();
+            }
+        }
+    }
+}
+
+impl ConsumerCore {
+    /// One pass; answers whether everything could be found out.
+    async fn rebalance(self: &Arc<Self>) -> bool {
+        let mut members_of = HashMap::new();
+        let mut balanced = true;
+        for subscription in &self.subscriptions {
+            if self.stop.is_cancelled() {
+                return true;
+            }
+            let topic = &subscription.topic;
+            let Some(route) = self.client.routes.existing(topic) else {
+                continue;
+            };
+            self.known.first_look(topic, Some(&route));
+            let mine = match self.settings.model {
+                MessageModel::Broadcasting => route.subscribe.clone(),
+                MessageModel::Clustering => match self.members(&route, &mut members_of).await {
+                    Some(members) => allocate(
+                        self.settings.strategy,
+                        &route.subscribe,
+                        &members,
+                        &self.client.id,
+                    ),
+                    None => {
+                        balanced = false;
+                        continue;
+                    }
+                },
+            };
+            self.assign(topic, mine);
+        }
+        balanced
+    }
+
+    /// The sorted members of the group, as the first broker of the topic that answers knows them. All members ask in the same order,
+    /// so they see the same list.
+    async fn members(
+        &self,
+        route: &TopicRoute,
+        asked: &mut HashMap<String, Option<Vec<String>>>,
+    ) -> Option<Vec<String>> {
+        for broker in &route.brokers {
+            let Some(addr) = self
+                .client
+                .routes
+                .address(broker, crate::instance::MASTER, false)
+            else {
+                continue;
+            };
+            let answer = match asked.get(&addr) {
+                Some(answer) => answer.clone(),
+                None => {
+                    let answer = self.ask_members(&addr).await;
+                    asked.insert(addr, answer.clone());
+                    answer
+                }
+            };
+            if answer.is_some() {
+                return answer;
+            }
+        }
+        None
+    }
+
+    async fn ask_members(&self, addr: &str) -> Option<Vec<String>> {
+        match self.client.members(addr, self.group()).await {
+            Ok(mut members) => {
+                members.sort();
+                members.dedup();
+                if !members.contains(&self.client.id) {
+                    // The broker forgot us, perhaps it was restarted. Nobody may take that for "no queue is mine".
+                    tracing::info!(
+                        addr,
+                        group = self.group(),
+                        "the broker does not know this member: heartbeat"
+                    );
+                    self.introduce_to(addr).await;
+                    return None;
+                }
+                Some(members)
+            }
+            Err(error) => {
+                tracing::warn!(addr, group = self.group(), %error, "members of the group not found out");
+                self.introduce_to(addr).await;
+                None
+            }
+        }
+    }
+
+    pub(super) async fn introduce_to(&self, addr: &str) {
+        if let Err(error) = self.client.heartbeat_to(addr).await {
+            tracing::debug!(addr, %error, "heartbeat failed");
+        }
+    }
+
+    fn assign(self: &Arc<Self>, topic: &str, mine: Vec<MessageQueue>) {
+        let mine: BTreeSet<_> = mine.into_iter().collect();
+        let new = self.with_held(|held| {
+            for (mq, queue) in held.iter().filter(|(mq, _)| mq.topic == topic) {
+                let ours = mine.contains(mq);
+                if !ours && !queue.leave.is_cancelled() {
+                    tracing::info!(queue = %mq, group = self.group(), "queue goes to another member");
+                    queue.leave.cancel();
+                }
+                queue.wanted_again.store(ours && queue.leave.is_cancelled(), Ordering::Release);
+            }
+            let mut new = Vec::new();
+            for mq in mine {
+                if !held.contains_key(&mq) {
+                    let queue = Arc::new(ProcessQueue::new(mq.clone(), self.stop.child_token(), self.now()));
+                    held.insert(mq, Arc::clone(&queue));
+                    new.push(queue);
+                }
+            }
+            new
+        });
+        for queue in new {
+            self.tasks.spawn(super::pull::own(Arc::clone(self), queue));
+        }
+    }
+}

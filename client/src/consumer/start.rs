@@ -1,0 +1,87 @@
+//! Where consumption of a queue begins.
+//!
+//! ```text
+//! stored position ─ there ─────────────────────────────▶ it
+//!        └─ none ─┬─ retry topic, or FIRST ────────────▶ oldest message
+//!                 ├─ queue appeared after our start ───▶ oldest message: all of it was sent since
+//!                 ├─ LAST ─────────────────────────────▶ end
+//!                 └─ TIMESTAMP ────────────────────────▶ first message stored then or later
+//! ```
+//! A position found by rule is saved before the first pull: if this member dies before it saves another one, its heir must not apply
+//! the rule again, later, and skip what came in between.
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Mutex,
+};
+
+use super::{ConsumeFrom, core::ConsumerCore, process_queue::ProcessQueue};
+use crate::{ClientError, MessageQueue, instance::TopicRoute, sync::lock};
+
+/// The queues that were there when this consumer first learned about a topic.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    topics: Mutex<HashMap<String, HashSet<MessageQueue>>>,
+}
+
+impl Known {
+    /// What the first answer of a name server about a topic said; nothing for a topic that did not exist.
+    pub(super) fn first_look(&self, topic: &str, route: Option<&TopicRoute>) {
+        let mut topics = lock(&self.topics);
+        if !topics.contains_key(topic) {
+            let queues = route
+                .map(|route| route.subscribe.iter().cloned().collect())
+                .unwrap_or_default();
+            topics.insert(topic.to_owned(), queues);
+        }
+    }
+
+    fn is_new(&self, queue: &MessageQueue) -> bool {
+        lock(&self.topics)
+            .get(&queue.topic)
+            .is_some_and(|queues| !queues.contains(queue))
+    }
+}
+
+impl ConsumerCore {
+    /// Finds the position of a queue and begins there. `at_least` is where this member itself was before it lost the queue's lock.
+    pub(super) async fn begin(
+        &self,
+        queue: &ProcessQueue,
+        at_least: Option<i64>,
+    ) -> Result<(), ClientError> {
+        if let Some(stored) = self.stored_position(&queue.mq).await? {
+            let offset = at_least.map_or(stored, |own| own.max(stored));
+            queue.begin(offset, Some(stored));
+            tracing::info!(queue = %queue.mq, group = self.group(), offset, why = "stored", "consumption begins");
+            return Ok(());
+        }
+        let (offset, why) = match at_least {
+            Some(own) => (own, "where it was"),
+            None => self.offset_by_rule(&queue.mq).await?,
+        };
+        queue.begin(offset, None);
+        tracing::info!(queue = %queue.mq, group = self.group(), offset, why, "consumption begins");
+        Ok(())
+    }
+
+    async fn offset_by_rule(
+        &self,
+        queue: &MessageQueue,
+    ) -> Result<(i64, &'static str), ClientError> {
+        let addr = self.client.routes.master(&queue.broker_name)?;
+        if queue.topic == self.retry_topic {
+            return Ok((self.client.min_offset(&addr, queue).await?, "retry topic"));
+        }
+        if self.known.is_new(queue) {
+            return Ok((self.client.min_offset(&addr, queue).await?, "new queue"));
+        }
+        match self.settings.from {
+            ConsumeFrom::First => Ok((self.client.min_offset(&addr, queue).await?, "first")),
+            ConsumeFrom::Last => Ok((self.client.max_offset(&addr, queue).await?, "last")),
+            ConsumeFrom::Timestamp(at) => Ok((
+                self.client.search_offset(&addr, queue, at).await?,
+                "timestamp",
+            )),
+        }
+    }
+}

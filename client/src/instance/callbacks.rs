@@ -1,0 +1,137 @@
+//! What brokers ask of us over our own connections.
+//!
+//! ```text
+//! 40 members changed ─▶ rebalance     220 reset ─▶ new position        221 positions in memory
+//! 307 running info ──▶ answer          309 consume this message now ─▶ listener ─▶ answer
+//! ```
+use std::sync::{Arc, Weak};
+
+use bindery_protocol::{
+    codes::{RequestCode, ResponseCode},
+    frame::{Frame, HeaderError, Reply},
+    headers::{
+        ConsumeDirectlyHeader, ConsumerGroupHeader, ConsumerStatusHeader, ResetOffsetHeader,
+        RunningInfoHeader,
+    },
+};
+use bindery_remoting::{Connection, Responder, Service};
+
+use super::{Peer, Shared};
+use crate::{ClientError, body, consumer::core::ConsumerCore};
+
+/// Receives the requests of one connection. Weak, since the connection must not keep the client alive.
+pub(super) struct Inbound {
+    client: Weak<Shared>,
+    peer: Peer,
+}
+
+impl Inbound {
+    pub(super) fn new(client: Weak<Shared>, peer: Peer) -> Self {
+        Self { client, peer }
+    }
+}
+
+impl Service for Inbound {
+    fn request(&self, connection: &Connection, frame: Frame, responder: Responder) {
+        let Some(client) = self.client.upgrade() else {
+            return;
+        };
+        let code = frame.request_code();
+        if let Err(error) = client.called_back(&frame, responder) {
+            tracing::warn!(peer = %connection.peer(), code = code.0, %error, "request of a broker not understood");
+        }
+    }
+
+    fn disconnected(&self, connection: &Connection) {
+        let Some(client) = self.client.upgrade() else {
+            return;
+        };
+        if self.peer == Peer::Broker && !client.stop.is_cancelled() {
+            tracing::info!(peer = %connection.peer(), "connection to a broker ended");
+        }
+    }
+}
+
+/// Why a callback can't be served.
+#[derive(Debug, thiserror::Error)]
+enum CallbackError {
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error(transparent)]
+    Body(#[from] ClientError),
+}
+
+impl Shared {
+    /// Runs on the connection's reader task: what takes longer is handed to a task.
+    fn called_back(&self, frame: &Frame, responder: Responder) -> Result<(), CallbackError> {
+        match frame.request_code() {
+            RequestCode::NOTIFY_CONSUMER_IDS_CHANGED => {
+                let header: ConsumerGroupHeader<'_> = frame.header()?;
+                if let Some(consumer) = self.consumer(&header.consumer_group) {
+                    consumer.rebalance_soon();
+                }
+            }
+            RequestCode::RESET_CONSUMER_CLIENT_OFFSET => {
+                let header: ResetOffsetHeader<'_> = frame.header()?;
+                let targets = super::calls::reset_targets(&frame.body)?;
+                if let Some(consumer) = self.consumer(&header.group) {
+                    tracing::info!(group = %header.group, topic = %header.topic, queues = targets.len(), "reset by the broker");
+                    self.tasks
+                        .spawn(async move { consumer.reset(targets).await });
+                }
+            }
+            RequestCode::GET_CONSUMER_STATUS_FROM_CLIENT => {
+                let header: ConsumerStatusHeader<'_> = frame.header()?;
+                self.answer_about(&header.group, responder, |consumer| {
+                    consumer.status_body(&header.topic)
+                });
+            }
+            RequestCode::GET_CONSUMER_RUNNING_INFO => {
+                let header: RunningInfoHeader<'_> = frame.header()?;
+                self.answer_about(&header.consumer_group, responder, |consumer| {
+                    consumer.running_info_body()
+                });
+            }
+            RequestCode::CONSUME_MESSAGE_DIRECTLY => {
+                let header: ConsumeDirectlyHeader<'_> = frame.header()?;
+                let Some(consumer) = self.consumer(&header.consumer_group) else {
+                    responder.send(unknown_group(&header.consumer_group));
+                    return Ok(());
+                };
+                let body = frame.body.clone();
+                let broker = header.broker_name.unwrap_or_default().into_owned();
+                self.tasks.spawn(async move {
+                    let reply = consumer.consume_directly(body, &broker).await;
+                    responder.send(reply.unwrap_or_else(|error| {
+                        Reply::error(ResponseCode::SYSTEM_ERROR, error.to_string())
+                    }));
+                });
+            }
+            other => tracing::debug!(code = other.0, "request of a broker ignored"),
+        }
+        Ok(())
+    }
+
+    fn answer_about<T: serde::Serialize>(
+        &self,
+        group: &str,
+        responder: Responder,
+        content: impl FnOnce(&Arc<ConsumerCore>) -> T,
+    ) {
+        let reply = match self.consumer(group) {
+            None => unknown_group(group),
+            Some(consumer) => match body::encode("an answer to a broker", &content(&consumer)) {
+                Ok(body) => Reply::ok().body(body),
+                Err(error) => Reply::error(ResponseCode::SYSTEM_ERROR, error.to_string()),
+            },
+        };
+        responder.send(reply);
+    }
+}
+
+fn unknown_group(group: &str) -> Reply {
+    Reply::error(
+        ResponseCode::SYSTEM_ERROR,
+        format!("The Consumer Group <{group}> not exist in this consumer"),
+    )
+}
