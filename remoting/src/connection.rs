@@ -59,11 +59,25 @@ impl Default for ConnectOptions {
     }
 }
 
-/// A handle to a live connection; cheap to clone. The connection lives until either end closes it, not until its
-/// handles are gone: whoever connected calls [`Connection::close`].
+/// A handle to a live connection; cheap to clone.
+///
+/// A connection lives until either end closes it. One made by [`Connection::connect`] is also closed when the last clone
+/// of the handle returned there is dropped; the handles that a [`Service`] is given don't count.
 #[derive(Debug, Clone)]
 pub struct Connection {
     pub(crate) shared: Arc<Shared>,
+    /// Held by the handles of whoever connected.
+    owner: Option<Arc<Owner>>,
+}
+
+/// Closes the connection when nobody holds it any more.
+#[derive(Debug)]
+struct Owner(Arc<Shared>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.close(None);
+    }
 }
 
 /// What the handles and the two tasks of a connection share.
@@ -125,7 +139,19 @@ impl Connection {
         // The connection owns its tasks: `close` stops them, `closed` waits for them.
         let tasks = TaskTracker::new();
         tasks.spawn(driver.run(tasks.clone()));
-        Ok(connection)
+        let owner = Some(Arc::new(Owner(Arc::clone(&connection.shared))));
+        Ok(Self {
+            owner,
+            ..connection
+        })
+    }
+
+    /// A handle that does not keep the connection alive.
+    pub(crate) fn of(shared: Shared) -> Self {
+        Self {
+            shared: Arc::new(shared),
+            owner: None,
+        }
     }
 
     /// Sends a request and waits for its answer, whatever its code. Cancel safe: a late answer is dropped.
@@ -236,9 +262,7 @@ impl Connection {
             Clock::system(),
             CancellationToken::new(),
         );
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self::of(shared)
     }
 }
 

@@ -77,9 +77,7 @@ pub(crate) fn open(
     stream.set_nodelay(true)?;
     let addresses = (stream.peer_addr()?, stream.local_addr()?);
     let shared = Shared::new(addresses, limits.max_queued_bytes, clock, stop);
-    let connection = Connection {
-        shared: Arc::new(shared),
-    };
+    let connection = Connection::of(shared);
     let (read, write) = stream.into_split();
     let inbox = Inbox::new(limits.max_frame);
     Ok((

@@ -270,6 +270,26 @@ async fn closing_ends_the_calls_that_wait() {
 }
 
 #[tokio::test]
+async fn a_connection_that_nobody_holds_any_more_is_closed() {
+    let (server, peer) = served(ServerOptions::new(Clock::system())).await;
+    let (connection, client) = connected(&server).await;
+    let other = connection.clone();
+    drop(connection);
+    let answer = other.call(request(CALL_BACK), PATIENCE).await.unwrap();
+    assert_eq!(answer.body, "ping");
+    // What is queued is still written.
+    other.oneway(request(COUNT)).unwrap();
+    drop(other);
+    until("the end of both", || {
+        let ended = |peer: &Peer| peer.disconnected.load(Ordering::SeqCst) == 1;
+        ended(&peer) && ended(&client)
+    })
+    .await;
+    assert_eq!(peer.oneways.load(Ordering::SeqCst), 1);
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn shutdown_of_the_server_ends_calls_and_connections() {
     let (server, peer) = served(ServerOptions::new(Clock::system())).await;
     let (connection, client) = connected(&server).await;
