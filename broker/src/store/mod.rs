@@ -1,1 +1,47 @@
-//! The store: commit log, consume queues, index.
+//! The store: one commit log, and what is derived from it.
+//!
+//! ```text
+//! append ─▶ commit_log ─▶ flush (disk)                        recover: where the log ends, what the rest lacks
+//!               │
+//!               └─▶ dispatch ─▶ consume_queue ─▶ read  ─▶ pull
+//!                          └──▶ index ────────▶ query ─▶ query by key
+//! ```
+//! The commit log is the only truth; consume queues and index are functions of it and can be deleted and rebuilt. Files
+//! are those of Apache `RocketMQ` 5.3.3, byte for byte: a folder can move between the two brokers.
+
+mod append;
+mod checkpoint;
+mod commit_log;
+mod config;
+mod consume_queue;
+mod dispatch;
+mod error;
+mod flush;
+mod handle;
+mod index;
+mod index_file;
+mod inner;
+mod json_file;
+mod lock;
+mod mapped_file;
+mod query;
+mod queue_files;
+mod queues;
+mod read;
+mod recover;
+mod space;
+
+#[cfg(test)]
+mod tests;
+
+pub use append::Appended;
+pub use config::{FlushPolicy, StoreConfig};
+pub use consume_queue::Entry;
+pub use dispatch::{Arrivals, NoArrivals};
+pub use error::{AppendError, StoreError};
+pub use flush::{Durability, WhenDurable};
+pub use handle::{Store, StoreStats};
+pub use json_file::JsonFile;
+pub use query::{Boundary, QueryResult};
+pub use read::{EntryFilter, Everything, ReadLimits, ReadResult, ReadStatus};
+pub use space::Space;

@@ -1,0 +1,207 @@
+//! All consume queues, by topic and queue id.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use super::consume_queue::{ConsumeQueue, Entry, remove_folder};
+use super::error::StoreError;
+use super::queue_files::{QueueFiles, QueueSerial};
+
+/// Entries that wait in memory over all queues before they are written.
+const PENDING_ENTRIES: usize = 65_536;
+
+type Table = HashMap<Box<str>, HashMap<i32, Arc<ConsumeQueue>>>;
+
+/// The table of queues.
+#[derive(Debug)]
+pub(super) struct Queues {
+    dir: PathBuf,
+    files: Arc<QueueFiles>,
+    serial: AtomicU64,
+    table: RwLock<Table>,
+    /// Queues with entries that are not written or not synced, each once.
+    dirty: Mutex<Vec<Arc<ConsumeQueue>>>,
+    /// Entries put since everything was written last.
+    pending: AtomicUsize,
+}
+
+impl Queues {
+    /// Opens all queues below `dir` (`ROOT/consumequeue`).
+    pub(super) fn load(dir: PathBuf, files: QueueFiles) -> Result<Self, StoreError> {
+        let queues = Self {
+            dir,
+            files: Arc::new(files),
+            serial: AtomicU64::new(0),
+            table: RwLock::default(),
+            dirty: Mutex::default(),
+            pending: AtomicUsize::new(0),
+        };
+        let mut table = Table::new();
+        for (topic, topic_dir) in folders(&queues.dir)? {
+            for (id, dir) in folders(&topic_dir)? {
+                let Ok(id) = id.parse::<i32>() else { continue };
+                let files = Arc::clone(&queues.files);
+                let queue = ConsumeQueue::load(&topic, id, dir, queues.new_serial(), files)?;
+                table
+                    .entry(topic.as_str().into())
+                    .or_default()
+                    .insert(id, Arc::new(queue));
+            }
+        }
+        queues
+            .table
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(table);
+        Ok(queues)
+    }
+
+    fn new_serial(&self) -> QueueSerial {
+        QueueSerial(self.serial.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The queue, if it was ever written to.
+    pub(super) fn find(&self, topic: &str, id: i32) -> Option<Arc<ConsumeQueue>> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(topic)?.get(&id).cloned()
+    }
+
+    /// The queue, made if need be. Its files come with its first entries.
+    pub(super) fn find_or_create(&self, topic: &str, id: i32) -> Arc<ConsumeQueue> {
+        if let Some(queue) = self.find(topic, id) {
+            return queue;
+        }
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let queues = table.entry(topic.into()).or_default();
+        let queue = queues.entry(id).or_insert_with(|| {
+            let dir = self.dir.join(topic).join(id.to_string());
+            let files = Arc::clone(&self.files);
+            Arc::new(ConsumeQueue::new(topic, id, dir, self.new_serial(), files))
+        });
+        Arc::clone(queue)
+    }
+
+    /// All queues.
+    pub(super) fn all(&self) -> Vec<Arc<ConsumeQueue>> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.values().flat_map(HashMap::values).cloned().collect()
+    }
+
+    /// Offset behind the newest record that any queue knows; -1 without entries.
+    pub(super) fn highest_end(&self) -> i64 {
+        self.all()
+            .iter()
+            .map(|queue| queue.highest_end())
+            .max()
+            .unwrap_or(-1)
+    }
+
+    /// Puts an entry into a queue and remembers that the queue is to be written.
+    pub(super) fn append(
+        &self,
+        queue: &Arc<ConsumeQueue>,
+        entry: Entry,
+        n: i64,
+    ) -> Result<(), StoreError> {
+        if !queue.append(entry, n)? {
+            return Ok(());
+        }
+        if !queue.listed.swap(true, Ordering::AcqRel) {
+            self.dirty
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(Arc::clone(queue));
+        }
+        if self.pending.fetch_add(1, Ordering::Relaxed) + 1 >= PENDING_ENTRIES {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the entries that gathered in memory.
+    pub(super) fn write(&self) -> Result<(), StoreError> {
+        let dirty = self
+            .dirty
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        self.pending.store(0, Ordering::Relaxed);
+        dirty.iter().try_for_each(|queue| queue.write())
+    }
+
+    /// Writes all entries, and everything written to the disk.
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
+        self.pending.store(0, Ordering::Relaxed);
+        for (index, queue) in dirty.iter().enumerate() {
+            // Cleared first: an entry that comes meanwhile lists the queue again.
+            queue.listed.store(false, Ordering::Release);
+            if let Err(error) = queue.write().and_then(|()| queue.sync()) {
+                let mut list = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+                if !queue.listed.swap(true, Ordering::AcqRel) {
+                    list.push(Arc::clone(queue));
+                }
+                list.extend_from_slice(&dirty[index + 1..]);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes all queues of a topic, on disk too. Their records stay in the commit log.
+    pub(super) fn delete_topic(&self, topic: &str) -> Result<(), StoreError> {
+        let removed = self
+            .table
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(topic);
+        for queue in removed.iter().flat_map(HashMap::values) {
+            queue.delete()?;
+        }
+        if removed.is_some() {
+            remove_folder(&self.dir.join(topic))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Deletes all queues: the commit log is empty.
+    pub(super) fn delete_all(&self) -> Result<(), StoreError> {
+        let topics: Vec<_> = self.topics();
+        topics.iter().try_for_each(|topic| self.delete_topic(topic))
+    }
+
+    /// The topics that have queues.
+    pub(super) fn topics(&self) -> Vec<String> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.keys().map(ToString::to_string).collect()
+    }
+}
+
+/// The sub-folders of `dir` with names in UTF-8; none if it is missing.
+fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, StoreError> {
+    let failed = |source| StoreError::io("list", dir, 0, source);
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let is_folder = entry.file_type().map_err(failed)?.is_dir();
+        found.extend(
+            entry
+                .file_name()
+                .into_string()
+                .ok()
+                .filter(|_| is_folder)
+                .map(|name| (name, entry.path())),
+        );
+    }
+    found.sort_unstable();
+    Ok(found)
+}

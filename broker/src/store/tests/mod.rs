@@ -1,0 +1,1 @@
+//! Whole stores under test.
