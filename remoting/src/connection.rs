@@ -67,7 +67,7 @@ impl Default for ConnectOptions {
 pub struct Connection {
     pub(crate) shared: Arc<Shared>,
     /// Held by the handles of whoever connected.
-    owner: Option<Arc<Owner>>,
+    _owner: Option<Arc<Owner>>,
 }
 
 /// Closes the connection when nobody holds it any more.
@@ -139,9 +139,9 @@ impl Connection {
         // The connection owns its tasks: `close` stops them, `closed` waits for them.
         let tasks = TaskTracker::new();
         tasks.spawn(driver.run(tasks.clone()));
-        let owner = Some(Arc::new(Owner(Arc::clone(&connection.shared))));
+        let owner = Arc::new(Owner(Arc::clone(&connection.shared)));
         Ok(Self {
-            owner,
+            _owner: Some(owner),
             ..connection
         })
     }
@@ -150,7 +150,7 @@ impl Connection {
     pub(crate) fn of(shared: Shared) -> Self {
         Self {
             shared: Arc::new(shared),
-            owner: None,
+            _owner: None,
         }
     }
 
