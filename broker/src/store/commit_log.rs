@@ -287,8 +287,7 @@ impl CommitLog {
 
     /// Names the thread that calls [`CommitLog::prepare`], to be woken when appends come near what is prepared.
     pub(super) fn set_preparer(&self, thread: Thread) {
-        // Set once, by the store's start.
-        let _ = self.preparer.set(thread);
+        self.preparer.get_or_init(|| thread);
     }
 
     fn wake_preparer(&self, file: &MappedFile, position: usize) {
@@ -368,7 +367,9 @@ fn close(writer: &mut FileWriter) -> Result<(), StoreError> {
     blank[4..].copy_from_slice(&MAGIC_BLANK.to_be_bytes());
     writer.file().reserve(at + BLANK)?;
     // Every record left room for the blank, and it was just reserved.
-    let _ = writer.append(&blank);
+    if !writer.append(&blank) {
+        return Err(StoreError::Poisoned);
+    }
     writer.seal();
     Ok(())
 }

@@ -158,9 +158,9 @@ impl ConsumeQueue {
         let queue = Self::new(topic, id, dir, serial, files);
         let size = queue.files.file_size();
         let mut found = Vec::new();
-        let mut list = data_files(&queue.dir)?;
-        let last = list.pop();
-        for (base, path) in list.into_iter().chain(last.clone()) {
+        let mut older = data_files(&queue.dir)?;
+        let last = older.pop();
+        for (base, path) in older.into_iter().chain(last.clone()) {
             let length = std::fs::metadata(&path)
                 .map_err(|source| StoreError::io("read", &path, 0, source))?
                 .len();

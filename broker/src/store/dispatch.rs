@@ -197,7 +197,7 @@ impl Dispatcher {
             match self.position.try_lock() {
                 Ok(mut position) => self.advance(log, &mut position, &confirmed),
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    self.advance(log, &mut poisoned.into_inner(), &confirmed)
+                    self.advance(log, &mut poisoned.into_inner(), &confirmed);
                 }
                 Err(TryLockError::WouldBlock) => return,
             }

@@ -60,16 +60,9 @@ impl Bell {
         }
     }
 
-    /// Wakes the thread wherever it waits.
-    fn shake(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
-    }
-
     fn own(&self) {
-        // The first thread is the only one.
-        let _ = self.thread.set(thread::current());
+        // There is one thread for each bell.
+        self.thread.get_or_init(thread::current);
     }
 
     /// Sleeps until somebody rings, unless there is `work` already.
@@ -89,7 +82,6 @@ pub(super) struct Flusher {
     waiters: Mutex<Vec<Waiter>>,
     flush: Bell,
     keep: Bell,
-    prepare: Bell,
     stop: AtomicBool,
     poisoned: AtomicBool,
 }
@@ -123,12 +115,9 @@ impl Flusher {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Makes all threads end soon.
+    /// Makes all threads end as soon as they are woken.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.flush.shake();
-        self.keep.shake();
-        self.prepare.shake();
     }
 
     /// Calls `done` when everything before `end` is on disk.
@@ -208,7 +197,7 @@ fn group_commit(store: &Inner) {
             continue;
         }
         match store.flush_log() {
-            Ok(flushed) => flusher.answer(flushed, store.config.sync_flush_timeout),
+            Ok(end) => flusher.answer(end, store.config.sync_flush_timeout),
             Err(error) => flusher.poison(&error),
         }
         store.dispatch();
@@ -280,7 +269,6 @@ pub(super) fn keep_loop(store: &Inner) {
 /// Body of the thread that makes room ahead of the appends.
 pub(super) fn prepare_loop(store: &Inner) {
     store.log.set_preparer(thread::current());
-    store.flusher.prepare.own();
     let mut full = false;
     while !store.flusher.is_stopping() {
         match store.log.prepare() {

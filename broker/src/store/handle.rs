@@ -38,6 +38,7 @@ impl Threads {
         self.inner.flusher.stop();
         let running =
             std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        running.iter().for_each(|thread| thread.thread().unpark());
         for thread in running {
             if thread.join().is_err() {
                 warn!("a thread of the store panicked");
@@ -52,6 +53,9 @@ impl Drop for Threads {
         self.inner.flusher.give_up();
     }
 }
+
+/// What a thread of the store does until it is stopped.
+type Body = fn(&Inner);
 
 /// Numbers about a store.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,7 +101,7 @@ impl Store {
         if !self.inner.begin() {
             return Ok(());
         }
-        let bodies: [(&str, fn(&Inner)); 3] = [
+        let bodies: [(&str, Body); 3] = [
             ("store-flush", flush::flush_loop),
             ("store-keep", flush::keep_loop),
             ("store-prepare", flush::prepare_loop),
@@ -338,7 +342,7 @@ impl Store {
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn disk_ratio(config: &StoreConfig) -> f64 {
-    match rustix::fs::statvfs(&config.commit_log_path()) {
+    match rustix::fs::statvfs(config.commit_log_path()) {
         Ok(volume) if volume.f_blocks > 0 => {
             let used = volume.f_blocks - volume.f_bfree;
             used as f64 / (used + volume.f_bavail).max(1) as f64

@@ -48,11 +48,11 @@ impl JsonFile {
     /// [`StoreError::Io`] when a file exists and can't be read.
     pub fn load<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        let main = parse(read(&self.path)?);
+        let main = parse(&read(&self.path)?);
         *good = matches!(main, Some(Ok(_)));
         match main {
             Some(Ok(value)) => Ok(Some(value)),
-            main => match (main, parse(read(&with_suffix(&self.path, ".bak"))?)) {
+            main => match (main, parse(&read(&with_suffix(&self.path, ".bak"))?)) {
                 (_, Some(Ok(value))) => Ok(Some(value)),
                 (Some(Err(source)), _) | (None, Some(Err(source))) => {
                     let path = self.path.clone();
@@ -84,7 +84,8 @@ impl JsonFile {
             fs::create_dir_all(folder).map_err(failed("create", folder))?;
         }
         write_synced(&temporary, &text).map_err(failed("write", &temporary))?;
-        if *good || parse::<serde_json::Value>(read(&self.path)?).is_some_and(|text| text.is_ok()) {
+        if *good || parse::<serde_json::Value>(&read(&self.path)?).is_some_and(|text| text.is_ok())
+        {
             let backup = with_suffix(&self.path, ".bak");
             fs::rename(&self.path, &backup).map_err(failed("rename", &self.path))?;
         }
@@ -123,11 +124,11 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-fn parse<T: DeserializeOwned>(text: Vec<u8>) -> Option<Result<T, serde_json::Error>> {
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Option<Result<T, serde_json::Error>> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
-    let text = String::from_utf8_lossy(&text);
+    let text = String::from_utf8_lossy(text);
     Some(serde_json::from_str(&quote_integer_keys(&text)))
 }
 

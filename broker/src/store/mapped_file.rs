@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use rustix::fs::FallocateFlags;
+use tracing::trace;
 
 use super::error::StoreError;
 use super::space::Space;
@@ -234,10 +235,13 @@ impl MappedFile {
             self.allocate(at, len)
                 .map_err(|source| StoreError::io("allocate", &self.path, len, source))?;
             // Advice only: a kernel without it faults the pages one by one.
-            let _ = self
+            let advised = self
                 .mapping
                 .raw
                 .advise_range(Advice::PopulateWrite, at, len);
+            if let Err(error) = advised {
+                trace!(%error, "pages are not faulted ahead");
+            }
             *reserved = at + len;
             self.reserved_seen.store(*reserved, Ordering::Release);
         }
@@ -310,14 +314,10 @@ impl FileWriter {
         // SAFETY: `at..end` lies within the mapping (`reserved` never exceeds its length) and behind `written`, where
         // no slice of a reader reaches; `&mut self` of the file's only writer keeps other writers out. The space is
         // allocated, so the store can't raise SIGBUS.
-        unsafe {
-            self.file
-                .mapping
-                .raw
-                .as_mut_ptr()
-                .add(at)
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-        };
+        let to = unsafe { self.file.mapping.raw.as_mut_ptr().add(at) };
+        // SAFETY: as above; `bytes` is a live slice, and a mapping never overlaps what a caller may borrow here:
+        // readers' slices lie before `written`.
+        unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         self.file.written.store(end, Ordering::Release);
         true
     }

@@ -1,0 +1,169 @@
+//! Stops that were no stops: dropped stores, torn logs, lost queues.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn fill(store: &Store, count: usize) -> Vec<Vec<u8>> {
+    let sent: Vec<_> = (0..count)
+        .map(|n| format!("body {n} {}", "x".repeat(n * 13 % 300)).into_bytes())
+        .collect();
+    for (n, body) in sent.iter().enumerate() {
+        let properties = format!("KEYS\u{1}k{n}\u{2}TAGS\u{1}t{}\u{2}", n % 3);
+        store
+            .append(&message("T", 0, body, properties.as_bytes()))
+            .unwrap();
+    }
+    sent
+}
+
+#[test]
+fn a_dropped_store_has_every_message_when_it_opens_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sent = Vec::new();
+    for round in 0..5 {
+        let store = started(small(folder.path()));
+        assert_eq!(bodies(&store, "T", 0), sent, "round {round}");
+        sent.extend(fill(&store, 40));
+        drop(store);
+        assert!(folder.path().join("abort").exists());
+    }
+    let store = started(small(folder.path()));
+    assert_eq!(bodies(&store, "T", 0), sent);
+    assert_eq!(store.query("T", "k39", 64, 0, i64::MAX).records.len(), 5);
+    store.shutdown().unwrap();
+    assert!(!folder.path().join("abort").exists());
+}
+
+#[test]
+fn queues_behind_the_log_are_made_up_for_without_doubles() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    let sent = fill(&store, 100);
+    store.shutdown().unwrap();
+    drop(store);
+    fs::write(folder.path().join("abort"), "1").unwrap();
+    // 60 of the 100 entries are on disk.
+    let queue = folder.path().join("consumequeue/T/0");
+    let cut = fs::OpenOptions::new()
+        .write(true)
+        .open(queue.join(format!("{:020}", 1200)))
+        .unwrap();
+    cut.write_all_at(&[0; 400], 0).unwrap();
+    fs::remove_file(queue.join(format!("{:020}", 1600))).unwrap();
+    let store = started(small(folder.path()));
+    assert_eq!(store.max_offset("T", 0).0, 100);
+    assert_eq!(bodies(&store, "T", 0), sent);
+}
+
+#[test]
+fn deleted_queues_and_index_are_rebuilt_byte_for_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    fill(&store, 300);
+    store.shutdown().unwrap();
+    drop(store);
+    let root = folder.path();
+    let before = (contents(root, "consumequeue"), contents(root, "index"));
+    fs::remove_dir_all(root.join("consumequeue")).unwrap();
+    fs::remove_dir_all(root.join("index")).unwrap();
+    let store = started(small(root));
+    store.shutdown().unwrap();
+    assert!(before == (contents(root, "consumequeue"), contents(root, "index")));
+}
+
+#[test]
+fn a_file_of_another_size_is_an_error_and_an_empty_last_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    let sent = fill(&store, 20);
+    store.shutdown().unwrap();
+    drop(store);
+    let next = folder
+        .path()
+        .join("commitlog")
+        .join(format!("{:020}", 4096 * 9));
+    fs::write(&next, "").unwrap();
+    assert_eq!(bodies(&started(small(folder.path())), "T", 0), sent);
+    assert!(!next.exists());
+    let mut other = small(folder.path());
+    other.commit_log_file_size = 8192;
+    assert!(matches!(
+        Store::open(other, Arc::new(NoArrivals)),
+        Err(StoreError::FileLength { .. })
+    ));
+}
+
+#[test]
+fn what_was_cut_off_never_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    let ends: Vec<_> = (0..10)
+        .map(|n| {
+            store
+                .append(&message("T", 0, &[b'0' + n; 50], b""))
+                .unwrap()
+                .end
+                .0
+        })
+        .collect();
+    drop(store);
+    // The fourth body is damaged: it and all behind it are cut, though records of the same size follow.
+    let log = fs::OpenOptions::new()
+        .write(true)
+        .open(folder.path().join("commitlog").join("0".repeat(20)))
+        .unwrap();
+    log.write_all_at(b"?", u64::try_from(ends[2]).unwrap() + 90)
+        .unwrap();
+    let store = started(small(folder.path()));
+    assert_eq!(
+        store
+            .append(&message("T", 0, &[b'n'; 50], b""))
+            .unwrap()
+            .queue_offset
+            .0,
+        3
+    );
+    drop(store);
+    let store = started(small(folder.path()));
+    let expected = [[b'0'; 50], [b'1'; 50], [b'2'; 50], [b'n'; 50]];
+    assert_eq!(bodies(&store, "T", 0), expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_torn_tail_recovers_to_a_prefix(
+        lengths in proptest::collection::vec(0_usize..700, 1..40), cut in 0.0_f64..1.0, zeros: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = started(small(folder.path()));
+        let sent: Vec<_> = lengths.iter().enumerate().map(|(n, len)| vec![u8::try_from(n).unwrap(); *len]).collect();
+        let ends: Vec<_> = sent.iter().map(|body| store.append(&message("T", 0, body, b"")).unwrap().end.0).collect();
+        let end = store.stats().max_physical_offset.0;
+        drop(store);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "any position will do")]
+        let cut = (cut * end as f64) as i64;
+        // From the cut on everything is lost: zeros, or what some other use of the disk left.
+        let file = cut / 4096 * 4096;
+        for base in (file..end).step_by(4096) {
+            let path = folder.path().join("commitlog").join(format!("{base:020}"));
+            let from = (cut - base).max(0);
+            let rest = vec![if zeros { 0 } else { 0x5A }; usize::try_from(4096 - from).unwrap()];
+            let log = fs::OpenOptions::new().write(true).open(path).unwrap();
+            log.write_all_at(&rest, u64::try_from(from).unwrap()).unwrap();
+        }
+        let store = started(small(folder.path()));
+        let seen = bodies(&store, "T", 0);
+        prop_assert!(sent.starts_with(&seen));
+        // Whatever was complete before the cut is there.
+        prop_assert!(seen.len() >= ends.iter().filter(|end| **end <= cut).count());
+        let next = store.append(&message("T", 0, b"next", b"")).unwrap().queue_offset.0;
+        prop_assert_eq!(usize::try_from(next).unwrap(), seen.len());
+        store.shutdown().unwrap();
+    }
+}
