@@ -10,7 +10,7 @@ use std::time::Duration;
 use bindery_protocol::{codes::ResponseCode, frame::HeaderError, names::NameError};
 use bindery_remoting::RemotingError;
 
-/// Java's client-side codes, which never travel on the wire (`ClientErrorCode` of Apache RocketMQ).
+/// Java's client-side codes, which never travel on the wire (`ClientErrorCode`).
 pub mod client_code {
     /// The last cause was a failed connect.
     pub const CONNECT_BROKER: i32 = 10001;

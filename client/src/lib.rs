@@ -1,4 +1,4 @@
-//! A RocketMQ client: producers, push consumers and administration calls, for our broker and Apache's alike.
+//! A client of `RocketMQ` clusters: producers, push consumers and administration calls, for our broker and Apache's alike.
 //!
 //! ```text
 //! ClientConfig ─▶ Client ─┬─ Producer ──────▶ route ─▶ queue ─▶ broker

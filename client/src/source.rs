@@ -3,13 +3,13 @@ use crate::{Client, ClientConfig, ClientError};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    Own(ClientConfig),
+    Own(Box<ClientConfig>),
     Shared(Client),
 }
 
 impl Default for Source {
     fn default() -> Self {
-        Self::Own(ClientConfig::default())
+        Self::Own(Box::default())
     }
 }
 
@@ -17,7 +17,7 @@ impl Source {
     /// The client, and whether it was made for the caller alone.
     pub(crate) fn client(self) -> Result<(Client, bool), ClientError> {
         match self {
-            Self::Own(config) => Ok((Client::start(config)?, true)),
+            Self::Own(config) => Ok((Client::start(*config)?, true)),
             Self::Shared(client) => Ok((client, false)),
         }
     }

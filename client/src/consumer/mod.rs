@@ -210,7 +210,7 @@ impl PushConsumerBuilder {
     /// Makes a client of its own from this configuration.
     #[must_use]
     pub fn config(mut self, config: ClientConfig) -> Self {
-        self.source = Source::Own(config);
+        self.source = Source::Own(Box::new(config));
         self
     }
 

@@ -89,7 +89,7 @@ impl ConsumerCore {
         match (status, context.auto_commit()) {
             (OrderlyStatus::Success | OrderlyStatus::Commit | OrderlyStatus::Rollback, true)
             | (OrderlyStatus::Commit, false) => {
-                self.finish_all(queue, batch);
+                self.finish_all(queue, batch.epoch, &batch.messages);
                 Then::GoOn
             }
             (OrderlyStatus::Success, false) => {
@@ -109,13 +109,10 @@ impl ConsumerCore {
     }
 
     /// The batch is done, and with it everything that was held back before.
-    fn finish_all(&self, queue: &ProcessQueue, batch: Batch) {
-        let held = queue.take_held(batch.epoch);
-        let offsets = held
-            .iter()
-            .chain(&batch.messages)
-            .map(MessageExt::queue_offset);
-        if queue.finish(batch.epoch, offsets.collect::<Vec<_>>()) {
+    fn finish_all(&self, queue: &ProcessQueue, epoch: u64, done: &[MessageExt]) {
+        let held = queue.take_held(epoch);
+        let offsets = held.iter().chain(done).map(MessageExt::queue_offset);
+        if queue.finish(epoch, offsets.collect::<Vec<_>>()) {
             self.unsaved.notify_one();
         }
     }
@@ -133,20 +130,14 @@ impl ConsumerCore {
         let mut dead = Vec::new();
         for message in messages {
             if queue.is_current(epoch) && self.is_given_up(&message).await {
-                dead.push(message)
+                dead.push(message);
             } else {
-                again.push(message.failed_once_more())
+                again.push(message.failed_once_more());
             }
         }
         if again.is_empty() {
             if auto_commit {
-                self.finish_all(
-                    queue,
-                    Batch {
-                        epoch,
-                        messages: dead,
-                    },
-                );
+                self.finish_all(queue, epoch, &dead);
             } else {
                 queue.hold(epoch, dead);
             }

@@ -75,7 +75,7 @@ impl LocalPositions {
                     match body::decode::<OffsetsFile>(&candidate.display().to_string(), &bytes) {
                         Ok(file) => return Ok(file.offset_table.0),
                         Err(error) => {
-                            tracing::warn!(path = %candidate.display(), %error, "local positions not readable")
+                            tracing::warn!(path = %candidate.display(), %error, "local positions not readable");
                         }
                     }
                 }
@@ -168,9 +168,9 @@ impl ConsumerCore {
                     tracing::warn!(group = self.group(), %error, "local positions not saved");
                     return false;
                 }
-                unsaved
-                    .iter()
-                    .for_each(|(queue, offset)| queue.saved(*offset));
+                for (queue, offset) in unsaved {
+                    queue.saved(offset);
+                }
                 true
             }
             Positions::Broker => {

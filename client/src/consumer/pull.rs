@@ -39,6 +39,8 @@ const PULL_BYTES: i32 = 262_144;
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 /// Pause when the broker asks for one (code 215).
 const AFTER_FLOW_CONTROL: Duration = Duration::from_millis(20);
+/// Pause after a heartbeat that the broker was missing.
+const AFTER_HEARTBEAT: Duration = Duration::from_millis(100);
 /// First pause when another member still has the lock; doubled up to [`LONGEST_LOCK_WAIT`].
 const FIRST_LOCK_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -102,12 +104,11 @@ impl ConsumerCore {
                 }
             }
         }
-        if let Some(offset) = queue.unsaved() {
-            if self.settings.model == MessageModel::Broadcasting
-                || !self.save_one(queue, offset).await
-            {
-                self.unsaved.notify_one();
-            }
+        if let Some(offset) = queue.unsaved()
+            && (self.settings.model == MessageModel::Broadcasting
+                || !self.save_one(queue, offset).await)
+        {
+            self.unsaved.notify_one();
         }
     }
 
@@ -290,27 +291,25 @@ impl ConsumerCore {
         error: &ClientError,
     ) -> Duration {
         tracing::debug!(queue = %queue.mq, group = self.group(), %error, "pull failed");
-        match error {
-            ClientError::Broker { code, .. } => match *code {
-                ResponseCode::FLOW_CONTROL => AFTER_FLOW_CONTROL,
-                ResponseCode::SUBSCRIPTION_NOT_EXIST
-                | ResponseCode::SUBSCRIPTION_NOT_LATEST
-                | ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST => {
-                    // It forgot us, or never heard of this subscription: tell it now and not with the next round.
-                    self.introduce_to(addr).await;
-                    FIRST_LOCK_WAIT
-                }
-                ResponseCode::TOPIC_NOT_EXIST | ResponseCode::INVALID_PARAMETER => {
-                    self.client.routes.hurry();
-                    AFTER_ERROR
-                }
-                _ => {
-                    tracing::warn!(queue = %queue.mq, group = self.group(), %error, "pull refused");
-                    AFTER_ERROR
-                }
-            },
+        let ClientError::Broker { code, .. } = error else {
+            queue.pull_from(MASTER);
+            return AFTER_ERROR;
+        };
+        match *code {
+            ResponseCode::FLOW_CONTROL => AFTER_FLOW_CONTROL,
+            ResponseCode::SUBSCRIPTION_NOT_EXIST
+            | ResponseCode::SUBSCRIPTION_NOT_LATEST
+            | ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST => {
+                // It forgot us, or never heard of this subscription: tell it now and not with the next round.
+                self.introduce_to(addr).await;
+                AFTER_HEARTBEAT
+            }
+            ResponseCode::TOPIC_NOT_EXIST | ResponseCode::INVALID_PARAMETER => {
+                self.client.routes.hurry();
+                AFTER_ERROR
+            }
             _ => {
-                queue.pull_from(MASTER);
+                tracing::warn!(queue = %queue.mq, group = self.group(), %error, "pull refused");
                 AFTER_ERROR
             }
         }

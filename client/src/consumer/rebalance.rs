@@ -6,7 +6,7 @@
 //!      └─ no longer ours ──────▶ its task is told to leave
 //! ```
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, btree_map::Entry},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -80,18 +80,18 @@ impl ConsumerCore {
             self.known.first_look(topic, Some(&route));
             let mine = match self.settings.model {
                 MessageModel::Broadcasting => route.subscribe.clone(),
-                MessageModel::Clustering => match self.members(&route, &mut members_of).await {
-                    Some(members) => allocate(
+                MessageModel::Clustering => {
+                    let Some(members) = self.members(&route, &mut members_of).await else {
+                        balanced = false;
+                        continue;
+                    };
+                    allocate(
                         self.settings.strategy,
                         &route.subscribe,
                         &members,
                         &self.client.id,
-                    ),
-                    None => {
-                        balanced = false;
-                        continue;
-                    }
-                },
+                    )
+                }
             };
             self.assign(topic, mine);
         }
@@ -113,16 +113,12 @@ impl ConsumerCore {
             else {
                 continue;
             };
-            let answer = match asked.get(&addr) {
-                Some(answer) => answer.clone(),
-                None => {
-                    let answer = self.ask_members(&addr).await;
-                    asked.insert(addr, answer.clone());
-                    answer
-                }
-            };
-            if answer.is_some() {
-                return answer;
+            if !asked.contains_key(&addr) {
+                let answer = self.ask_members(&addr).await;
+                asked.insert(addr.clone(), answer);
+            }
+            if let Some(Some(members)) = asked.get(&addr) {
+                return Some(members.clone());
             }
         }
         None
@@ -172,10 +168,9 @@ impl ConsumerCore {
             }
             let mut new = Vec::new();
             for mq in mine {
-                if !held.contains_key(&mq) {
-                    let queue = Arc::new(ProcessQueue::new(mq.clone(), self.stop.child_token(), self.now()));
-                    held.insert(mq, Arc::clone(&queue));
-                    new.push(queue);
+                if let Entry::Vacant(place) = held.entry(mq) {
+                    let queue = ProcessQueue::new(place.key().clone(), self.stop.child_token(), self.now());
+                    new.push(Arc::clone(place.insert(Arc::new(queue))));
                 }
             }
             new

@@ -89,7 +89,7 @@ async fn work(core: Arc<ConsumerCore>) {
     while let Some(queue) = core.next_in_line() {
         match &core.listener {
             ListenerKind::Concurrent(listener) => {
-                core.serve_concurrent(listener.as_ref(), &queue).await
+                core.serve_concurrent(listener.as_ref(), &queue).await;
             }
             ListenerKind::Orderly(listener) => core.serve_orderly(listener.as_ref(), &queue).await,
         }

@@ -163,7 +163,7 @@ impl Client {
                 .connections
                 .close_all()
                 .iter()
-                .map(|connection| connection.closed()),
+                .map(bindery_remoting::Connection::closed),
         )
         .await;
     }

@@ -9,6 +9,7 @@
 //! ```
 //! A timed-out attempt may have been stored: a retry can duplicate a message, and the copies have the same id.
 use std::{
+    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -100,7 +101,7 @@ impl Sender {
             tracing::debug!(
                 topic = message.topic,
                 broker = queue.broker_name,
-                error = failure.map(tracing_text),
+                error = failure.as_ref().map(ToString::to_string),
                 "send tried again"
             );
         }
@@ -204,16 +205,14 @@ impl Sender {
             self.settings.default_topic_queues,
         )
         .await;
-        match &sent {
-            Ok(_) if route.provisional => self.client.routes.hurry(),
-            Ok(_) => {}
-            Err(ClientError::BrokerUnknown { .. } | ClientError::Connect { .. }) => {
-                self.client.routes.hurry()
-            }
-            Err(error) if error.is_code(ResponseCode::TOPIC_NOT_EXIST) => {
-                self.client.routes.hurry()
-            }
-            Err(_) => {}
+        let outdated = match &sent {
+            // The topic is there now: learn what it really looks like.
+            Ok(_) => route.provisional,
+            Err(ClientError::BrokerUnknown { .. } | ClientError::Connect { .. }) => true,
+            Err(error) => error.is_code(ResponseCode::TOPIC_NOT_EXIST),
+        };
+        if outdated {
+            self.client.routes.hurry();
         }
         if self.settings.avoid_faulty_brokers {
             match &sent {
@@ -236,10 +235,6 @@ impl Sender {
     fn now(&self) -> i64 {
         self.client.config.clock.now_millis()
     }
-}
-
-fn tracing_text(error: ClientError) -> String {
-    error.to_string()
 }
 
 impl Attempts {
@@ -324,10 +319,10 @@ async fn send_once(
         offset_msg_id: reply.msg_id.into_owned(),
         queue: MessageQueue::new(topic, queue.broker_name.clone(), reply.queue_id),
         queue_offset: reply.queue_offset,
-        transaction_id: reply.transaction_id.map(|id| id.into_owned()),
+        transaction_id: reply.transaction_id.map(Cow::into_owned),
         region: reply
             .region_id
-            .map_or_else(|| "DefaultRegion".to_owned(), |region| region.into_owned()),
+            .map_or_else(|| "DefaultRegion".to_owned(), Cow::into_owned),
     })
 }
 

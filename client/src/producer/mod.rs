@@ -30,8 +30,8 @@ mod settings;
 
 pub(crate) use prepare::Outgoing;
 
-/// Answers after which another broker is tried: TOPIC_NOT_EXIST, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR, SYSTEM_BUSY, NO_PERMISSION,
-/// NO_BUYER_ID, NOT_IN_CURRENT_UNIT, GO_AWAY (the set of the Java client 5.3.3).
+/// Answers after which another broker is tried: topic unknown (17), service not available (14), system error (1) and busy (2), no
+/// permission (16), no buyer (204), other unit (205), about to stop (1500). The set of the Java client 5.3.3.
 pub const DEFAULT_RETRY_CODES: [i32; 8] = [17, 14, 1, 2, 16, 204, 205, 1500];
 
 /// Sends messages as one producer group. A handle: clones share everything.
@@ -302,7 +302,7 @@ impl ProducerBuilder {
     /// Makes a client of its own from this configuration.
     #[must_use]
     pub fn config(mut self, config: ClientConfig) -> Self {
-        self.source = Source::Own(config);
+        self.source = Source::Own(Box::new(config));
         self
     }
 

@@ -111,11 +111,13 @@ pub(super) fn prepare_batch(
     let mut topic = String::new();
     let mut wait = String::new();
     for message in messages {
-        wait = message
-            .properties
-            .get(property::WAIT)
-            .unwrap_or("true")
-            .to_owned();
+        if wait.is_empty() {
+            message
+                .properties
+                .get(property::WAIT)
+                .unwrap_or("true")
+                .clone_into(&mut wait);
+        }
         let (id, properties) = numbered(client, message.properties)?;
         let properties = properties.encode();
         let element = BatchElement {
