@@ -1,6 +1,20 @@
 //! Checks that need the program: which handlers and source structs exist, and which bindings they name.
+//!
+//! ```text
+//! Config ─┐
+//! Usage  ─┴─▶ bindings nothing uses · names nothing configures · keys on the wrong side ──▶ Diagnostic …
+//! ```
 
-use super::{Loaded, report::Diagnostic};
+use std::sync::Arc;
+
+use super::{
+    Loaded,
+    build::Named,
+    relaxed::nearest,
+    report::{Diagnostic, DiagnosticKind},
+    span::{Source, Span},
+    typed::{BindingConfig, Config},
+};
 
 /// Where the program names a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +29,12 @@ pub struct DeclaredBinding {
     pub line: u32,
 }
 
+impl DeclaredBinding {
+    fn span(&self) -> Span {
+        Span::new(Arc::clone(&Source::file(&self.file, "")), self.line, 1, 1)
+    }
+}
+
 /// What the program declares.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
@@ -24,9 +44,253 @@ pub struct Usage {
     pub outputs: Vec<DeclaredBinding>,
 }
 
+impl Usage {
+    fn all(&self) -> impl Iterator<Item = &DeclaredBinding> {
+        self.inputs.iter().chain(&self.outputs)
+    }
+
+    /// The names, each once.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.all().map(|declared| declared.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    pub(crate) fn declares(&self, name: &str) -> bool {
+        self.all().any(|declared| same(&declared.name, name))
+    }
+}
+
 /// Compares the configuration with the program: bindings nothing uses, names nothing configures, rules between keys that
-/// depend on the direction of a binding. Warnings and errors, in source order.
+/// depend on the direction of a binding.
+///
+/// [`Config::load`] does this by itself when [`LoadOptions::usage`](super::LoadOptions::usage) is given, and then
+/// reports what it finds together with everything else.
 #[must_use]
-pub fn check_usage(_loaded: &Loaded, _usage: &Usage) -> Vec<Diagnostic> {
-    todo!()
+pub fn check_usage(loaded: &Loaded, usage: &Usage) -> Vec<Diagnostic> {
+    usage_report(&loaded.config, &loaded.names, usage)
+}
+
+const BINDINGS: &str = "spring.cloud.stream.bindings";
+
+pub(crate) fn usage_report(config: &Config, names: &[Named], usage: &Usage) -> Vec<Diagnostic> {
+    let mut report = Vec::new();
+    let named: Vec<&Named> = names
+        .iter()
+        .filter(|named| named.section == BINDINGS)
+        .collect();
+    let mistyped = unused(config, &named, usage, &mut report);
+    undeclared(config, &named, usage, &mistyped, &mut report);
+    for binding in config.bindings.values() {
+        let is_input = usage
+            .inputs
+            .iter()
+            .any(|declared| same(&declared.name, &binding.name));
+        let is_output = usage
+            .outputs
+            .iter()
+            .any(|declared| same(&declared.name, &binding.name))
+            || config.output_bindings.contains(&binding.name);
+        sides(binding, is_input, is_output, usage, &mut report);
+    }
+    report
+}
+
+/// Spring looks binding names up without regard to case.
+fn same(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+/// Bindings that nothing uses. Answers which names of the program they probably meant, so that one mistake is told once.
+fn unused(
+    config: &Config,
+    named: &[&Named],
+    usage: &Usage,
+    report: &mut Vec<Diagnostic>,
+) -> Vec<String> {
+    let mut meant = Vec::new();
+    let declared = usage.names();
+    for named in named {
+        let name = &named.name;
+        if usage.declares(name)
+            || config
+                .output_bindings
+                .iter()
+                .any(|output| same(output, name))
+        {
+            continue;
+        }
+        let near = nearest(name, declared.iter().copied());
+        // A name that stands in the file with its right spelling too is a slip in one document only.
+        if config.bindery.allow_unused && near.is_none() {
+            continue;
+        }
+        let what = direction(config, name);
+        let message = format!(
+            "{what} `{name}` is configured but no handler, source struct or bridge uses it"
+        );
+        let mut diagnostic = Diagnostic::error(DiagnosticKind::UnusedBinding, message)
+            .key(format!("{BINDINGS}.{name}"))
+            .at(Some(&named.span))
+            .suggest(near.map(str::to_owned));
+        if let Some(near) = near {
+            meant.push(near.to_owned());
+            for declared in usage.all().filter(|declared| declared.name == near).take(1) {
+                diagnostic = diagnostic.related(
+                    Some(&declared.span()),
+                    format!("`{near}` is used by {}", declared.by),
+                );
+            }
+        }
+        report.push(diagnostic.note(declared_names(usage)));
+    }
+    meant
+}
+
+fn direction(config: &Config, name: &str) -> &'static str {
+    match config.bindings.get(name) {
+        Some(binding) if binding.group.is_some() => "input",
+        _ => "binding",
+    }
+}
+
+fn declared_names(usage: &Usage) -> String {
+    let list = |declared: &[DeclaredBinding]| {
+        let mut names: Vec<&str> = declared
+            .iter()
+            .map(|declared| declared.name.as_str())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+    };
+    format!(
+        "declared inputs: {}; declared outputs: {}",
+        list(&usage.inputs),
+        list(&usage.outputs)
+    )
+}
+
+/// Names of the program that the configuration doesn't have.
+fn undeclared(
+    config: &Config,
+    named: &[&Named],
+    usage: &Usage,
+    mistyped: &[String],
+    report: &mut Vec<Diagnostic>,
+) {
+    if config.bindery.destination_from_name {
+        return;
+    }
+    let mut told = Vec::new();
+    for declared in usage.all() {
+        let name = declared.name.as_str();
+        let active = named
+            .iter()
+            .any(|named| named.active && same(&named.name, name));
+        if active || mistyped.iter().any(|meant| meant == name) || told.contains(&name) {
+            continue;
+        }
+        told.push(name);
+        let known = named
+            .iter()
+            .filter(|named| !usage.declares(&named.name))
+            .map(|named| named.name.as_str());
+        let side = if usage.inputs.iter().any(|input| input.name == name) {
+            "input"
+        } else {
+            "output"
+        };
+        let message = format!("{side} `{name}` of {} is not configured", declared.by);
+        let mut diagnostic = Diagnostic::error(DiagnosticKind::Missing, message)
+            .key(format!("{BINDINGS}.{name}"))
+            .at(Some(&declared.span()))
+            .suggest(nearest(name, known).map(str::to_owned))
+            .note(format!(
+                "give it a destination: {BINDINGS}.{name}.destination"
+            ));
+        if let Some(elsewhere) = named.iter().find(|named| same(&named.name, name)) {
+            diagnostic = diagnostic.related(
+                Some(&elsewhere.span),
+                "it stands in a document whose profile is not active",
+            );
+        }
+        report.push(diagnostic);
+    }
+}
+
+/// Keys that belong to the other side of a binding.
+fn sides(
+    binding: &BindingConfig,
+    is_input: bool,
+    is_output: bool,
+    usage: &Usage,
+    report: &mut Vec<Diagnostic>,
+) {
+    let name = &binding.name;
+    let positions = &binding.positions;
+    if is_input && binding.group.is_none() {
+        let message = format!("input `{name}` has no group");
+        let users = usage
+            .inputs
+            .iter()
+            .filter(|declared| same(&declared.name, name));
+        let mut diagnostic = Diagnostic::error(DiagnosticKind::Missing, message)
+            .key(format!("{BINDINGS}.{name}.group"))
+            .at(positions.section())
+            .label(format!(
+                "add `group: {name}-group`, say: instances with one group share the messages"
+            ));
+        for declared in users.take(1) {
+            diagnostic =
+                diagnostic.related(Some(&declared.span()), format!("used by {}", declared.by));
+        }
+        report.push(diagnostic);
+    }
+    if !is_input
+        && is_output
+        && let Some(span) = positions.own("group")
+    {
+        let message = format!("`{name}` is an output and has no consumer group");
+        report.push(
+            Diagnostic::error(DiagnosticKind::Conflict, message)
+                .key(format!("{BINDINGS}.{name}.group"))
+                .at(Some(span))
+                .suggest(Some(format!(
+                    "spring.cloud.stream.rocketmq.bindings.{name}.producer.group"
+                )))
+                .label(format!(
+                    "the producer group is rocketmq.bindings.{name}.producer.group"
+                )),
+        );
+    }
+    if is_output && !is_input && binding.destinations().count() > 1 {
+        let message = format!("output `{name}` has several destinations; a message goes to one");
+        report.push(
+            Diagnostic::error(DiagnosticKind::WrongValue, message)
+                .key(format!("{BINDINGS}.{name}.destination"))
+                .at(positions.of("destination")),
+        );
+    }
+    for (side, used, other) in [
+        ("consumer", is_input, "output"),
+        ("producer", is_output, "input"),
+    ] {
+        if used || !(is_input || is_output) {
+            continue;
+        }
+        if let Some((key, span)) = positions.first_own(&format!("{side}.")) {
+            let message = format!("`{name}` is an {other} only; `{key}` has no effect");
+            report.push(
+                Diagnostic::error(DiagnosticKind::Conflict, message)
+                    .key(format!("{BINDINGS}.{name}.{key}"))
+                    .at(Some(span)),
+            );
+        }
+    }
 }

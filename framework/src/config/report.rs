@@ -309,6 +309,11 @@ impl ConfigErrors {
             .then_some(Self { diagnostics })
     }
 
+    /// `diagnostics`, of which one at least is an error.
+    pub(crate) fn of_report(diagnostics: Vec<Diagnostic>) -> Self {
+        Self { diagnostics }
+    }
+
     /// All of them, warnings included.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {

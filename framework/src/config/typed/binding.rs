@@ -57,6 +57,8 @@ pub struct ConsumerConfig {
     pub auto_startup: bool,
     /// `concurrency`: handler invocations at the same time (default 1, at least 1); for orderly inputs at most one a queue.
     pub concurrency: usize,
+    /// `partitioned` (default false): asserts that the input has a group; `RocketMQ` shares queues by itself.
+    pub partitioned: bool,
     /// `max-attempts`: tries inside the process, the first included (default 3); 1 means no retry.
     pub max_attempts: u32,
     /// `back-off-*`: the pauses between those tries.
@@ -70,6 +72,7 @@ impl Default for ConsumerConfig {
         Self {
             auto_startup: true,
             concurrency: 1,
+            partitioned: false,
             max_attempts: 3,
             back_off: BackOff::default(),
             default_retryable: true,

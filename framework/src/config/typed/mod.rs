@@ -32,7 +32,14 @@ use super::span::Span;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Positions {
     section: Option<Span>,
-    keys: BTreeMap<String, Span>,
+    keys: BTreeMap<String, Position>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Position {
+    span: Span,
+    /// Written in a `default` section, not in this one.
+    inherited: bool,
 }
 
 impl Positions {
@@ -42,24 +49,44 @@ impl Positions {
         self.section.as_ref()
     }
 
-    /// The position of `key`'s value; `None` when the default holds.
+    /// The position of `key`'s value, wherever it was written; `None` when the built-in default holds.
     #[must_use]
     pub fn of(&self, key: &str) -> Option<&Span> {
-        self.keys.get(key)
+        self.keys.get(key).map(|position| &position.span)
     }
 
-    /// The position of `key`'s value, or of the section when the default holds.
+    /// The position of `key`'s value, or of the section when the built-in default holds.
     #[must_use]
     pub fn of_or_section(&self, key: &str) -> Option<&Span> {
         self.of(key).or(self.section())
+    }
+
+    /// The position of `key`'s value if it was written in this very section and not in a `default` one.
+    #[must_use]
+    pub fn own(&self, key: &str) -> Option<&Span> {
+        self.keys
+            .get(key)
+            .filter(|position| !position.inherited)
+            .map(|position| &position.span)
+    }
+
+    /// The first key below `prefix` that was written in this very section.
+    pub(crate) fn first_own(&self, prefix: &str) -> Option<(&str, &Span)> {
+        let own = self
+            .keys
+            .iter()
+            .filter(|(key, position)| key.starts_with(prefix) && !position.inherited);
+        own.map(|(key, position)| (key.as_str(), &position.span))
+            .next()
     }
 
     pub(crate) fn set_section(&mut self, span: Span) {
         self.section = Some(span);
     }
 
-    pub(crate) fn set(&mut self, key: &str, span: Span) {
-        self.keys.insert(key.to_owned(), span);
+    pub(crate) fn set(&mut self, key: &str, span: Span, inherited: bool) {
+        self.keys
+            .insert(key.to_owned(), Position { span, inherited });
     }
 }
 
