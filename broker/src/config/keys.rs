@@ -1,0 +1,174 @@
+//! The table of keys the broker acts on: field, type, default, Apache's name for it.
+//!
+//! Everything else Apache RocketMQ 5.3.3 knows is listed in `other_keys.txt`, accepted, kept and returned.
+use std::{net::SocketAddr, path::PathBuf};
+
+use bindery_remoting::Clock;
+
+use super::{
+    BrokerRole, FlushDiskType, defaults,
+    value::Value,
+};
+
+macro_rules! keys {
+    ($( $(#[doc = $doc:literal])* $field:ident: $ty:ty = $default:expr, $key:literal; )*) => {
+        /// The configuration of one broker: Apache's keys that this broker acts on, and what a program sets directly.
+        ///
+        /// [`BrokerConfig::default`] is fit for tests: any free port on loopback, a folder of its own under the
+        /// system's temporary folder, no name server.
+        #[derive(Debug, Clone)]
+        pub struct BrokerConfig {
+            $( $(#[doc = $doc])* #[doc = concat!("\n\nKey `", $key, "`.")] pub $field: $ty, )*
+            /// Where to listen; port 0 takes any free one. Keys `bindAddress` and `listenPort`.
+            pub listen: SocketAddr,
+            /// Time source of everything that waits; default the system's.
+            pub clock: Clock,
+            /// Keys of Apache RocketMQ that were set but that this broker does not act on, kept to be returned.
+            pub other: std::collections::BTreeMap<String, String>,
+        }
+
+        impl Default for BrokerConfig {
+            fn default() -> Self {
+                Self {
+                    $( $field: $default, )*
+                    listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+                    clock: Clock::system(),
+                    other: std::collections::BTreeMap::new(),
+                }
+            }
+        }
+
+        /// Apache's names of the keys with a field of their own, in the table's order.
+        pub(super) const TYPED: &[&str] = &[$($key),*];
+
+        impl BrokerConfig {
+            /// Sets the field of `key`: `None` when it has none, otherwise what was expected if the text does not fit.
+            pub(super) fn set_typed(&mut self, key: &str, text: &str) -> Option<Result<(), &'static str>> {
+                match key {
+                    $( $key => Some(match <$ty as Value>::parse(text) {
+                        Some(value) => { self.$field = value; Ok(()) }
+                        None => Err(<$ty as Value>::EXPECTED),
+                    }), )*
+                    _ => None,
+                }
+            }
+
+            /// All keys with a field, as (Apache's name, text).
+            pub(super) fn typed(&self) -> Vec<(&'static str, String)> {
+                vec![$( ($key, Value::render(&self.$field)) ),*]
+            }
+        }
+    };
+}
+
+keys! {
+    /// Cluster this broker belongs to; default `DefaultCluster`.
+    broker_cluster_name: String = "DefaultCluster".into(), "brokerClusterName";
+    /// Name of the master and its slaves together; default the host's name.
+    broker_name: String = defaults::host_name(), "brokerName";
+    /// 0 for a master; default 0.
+    broker_id: u64 = 0, "brokerId";
+    /// Name servers, `host:port` separated by semicolons; default none (environment `NAMESRV_ADDR` is the CLI's matter).
+    namesrv_addr: String = String::new(), "namesrvAddr";
+    /// Address given to clients; empty (default) takes the listening address, or an address of this host when that is 0.0.0.0.
+    broker_ip1: String = String::new(), "brokerIP1";
+    /// Address given to slaves; empty (default) takes `brokerIP1`.
+    broker_ip2: String = String::new(), "brokerIP2";
+    /// Permission of the whole broker: 2 write, 4 read; default 6.
+    broker_permission: i32 = 6, "brokerPermission";
+    /// Queues of the template topic TBW102 and upper bound for topics made by a send; default 8.
+    default_topic_queue_nums: i32 = 8, "defaultTopicQueueNums";
+    /// Whether a send makes an unknown topic; default true.
+    auto_create_topic_enable: bool = true, "autoCreateTopicEnable";
+    /// Whether the topic named like the cluster may be written and read; default true.
+    cluster_topic_enable: bool = true, "clusterTopicEnable";
+    /// Whether the topic named like the broker may be written and read; default true.
+    broker_topic_enable: bool = true, "brokerTopicEnable";
+    /// Whether an unknown consumer group is made on first use; default true.
+    auto_create_subscription_group: bool = true, "autoCreateSubscriptionGroup";
+    /// Whether the topic for message traces is made at start; default false.
+    trace_topic_enable: bool = false, "traceTopicEnable";
+    /// Name of the topic for message traces; default `RMQ_SYS_TRACE_TOPIC`.
+    msg_trace_topic_name: String = "RMQ_SYS_TRACE_TOPIC".into(), "msgTraceTopicName";
+    /// Returned with every send as `TRACE_ON`; default true.
+    trace_on: bool = true, "traceOn";
+    /// Returned with every send as `MSG_REGION`; default `DefaultRegion`.
+    region_id: String = "DefaultRegion".into(), "regionId";
+    /// Milliseconds from the first change of consumer offsets to their file; default 5000.
+    flush_consumer_offset_interval: u64 = 5000, "flushConsumerOffsetInterval";
+    /// Milliseconds from the first change of delay offsets to their file; default 10000.
+    flush_delay_offset_interval: u64 = 10_000, "flushDelayOffsetInterval";
+    /// Whether a pull that finds nothing may wait as long as it asks for; default true.
+    long_polling_enable: bool = true, "longPollingEnable";
+    /// Milliseconds such a pull waits when long polling is off; default 1000.
+    short_polling_time_mills: u64 = 1000, "shortPollingTimeMills";
+    /// Most pulls that may wait at a time; one more is answered at once with what was found; default 100000.
+    pull_thread_pool_queue_capacity: usize = 100_000, "pullThreadPoolQueueCapacity";
+    /// Most messages of one pull, whatever is asked for; default 160.
+    pull_batch_max_message_count: i32 = 160, "pullBatchMaxMessageCount";
+    /// Whether members of a group are told when it changes; default true.
+    notify_consumer_ids_changed_enable: bool = true, "notifyConsumerIdsChangedEnable";
+    /// Sends before this time (milliseconds since 1970) are refused; default 0.
+    start_accept_send_request_time_stamp: i64 = 0, "startAcceptSendRequestTimeStamp";
+    /// Whether lite pull consumers are served; default true.
+    lite_pull_message_enable: bool = true, "litePullMessageEnable";
+    /// Milliseconds between two registrations, held between 10 s and 60 s; default 30000.
+    register_name_server_period: u64 = 30_000, "registerNameServerPeriod";
+    /// Milliseconds a name server has to answer; default 24000.
+    register_broker_timeout_mills: u64 = 24_000, "registerBrokerTimeoutMills";
+    /// Milliseconds after which a silent client is taken out of its groups; default 120000.
+    channel_expired_timeout: u64 = 120_000, "channelExpiredTimeout";
+    /// Seconds after which a silent connection is closed; default 120.
+    server_channel_max_idle_time_seconds: u64 = 120, "serverChannelMaxIdleTimeSeconds";
+    /// Commits after which the version of the offset file rises by one; default 500.
+    consumer_offset_update_version_step: u64 = 500, "consumerOffsetUpdateVersionStep";
+    /// Whether timer messages get their topic; default true.
+    timer_wheel_enable: bool = true, "timerWheelEnable";
+    /// Queues of the topic in which POP keeps its state; default 8.
+    revive_queue_num: i32 = 8, "reviveQueueNum";
+    /// What this broker is to others of its name; default ASYNC_MASTER.
+    broker_role: BrokerRole = BrokerRole::AsyncMaster, "brokerRole";
+    /// Port for slaves; 0 (default) takes the listening port + 1.
+    ha_listen_port: u16 = 0, "haListenPort";
+    /// Folder of everything stored.
+    store_path_root_dir: PathBuf = defaults::scratch_store(), "storePathRootDir";
+    /// Folder of the commit log; empty (default) takes `commitlog` in the root folder.
+    store_path_commit_log: PathBuf = PathBuf::new(), "storePathCommitLog";
+    /// When a send is answered; default ASYNC_FLUSH.
+    flush_disk_type: FlushDiskType = FlushDiskType::Async, "flushDiskType";
+    /// Milliseconds a send waits for its flush under SYNC_FLUSH; default 5000.
+    sync_flush_timeout: u64 = 5000, "syncFlushTimeout";
+    /// Bytes of one commit-log file; default 1 GiB.
+    mapped_file_size_commit_log: u64 = 1 << 30, "mappedFileSizeCommitLog";
+    /// Bytes of one consume-queue file; default 6000000, rounded up to whole entries.
+    mapped_file_size_consume_queue: u64 = 6_000_000, "mappedFileSizeConsumeQueue";
+    /// Largest message body in bytes; default 4 MiB.
+    max_message_size: usize = 4 * 1024 * 1024, "maxMessageSize";
+    /// Whether messages are indexed by key; default true.
+    message_index_enable: bool = true, "messageIndexEnable";
+    /// Hash slots of one index file; default 5000000.
+    max_hash_slot_num: u32 = 5_000_000, "maxHashSlotNum";
+    /// Entries of one index file; default 20000000.
+    max_index_num: u32 = 20_000_000, "maxIndexNum";
+    /// Bytes of one pull answer for messages still in memory; default 262144.
+    max_transfer_bytes_on_message_in_memory: u64 = 262_144, "maxTransferBytesOnMessageInMemory";
+    /// Messages of one pull answer for messages still in memory; default 32.
+    max_transfer_count_on_message_in_memory: u32 = 32, "maxTransferCountOnMessageInMemory";
+    /// Bytes of one pull answer for messages read from disk; default 65536.
+    max_transfer_bytes_on_message_in_disk: u64 = 65_536, "maxTransferBytesOnMessageInDisk";
+    /// Messages of one pull answer for messages read from disk; default 8.
+    max_transfer_count_on_message_in_disk: u32 = 8, "maxTransferCountOnMessageInDisk";
+    /// Percent of the machine's memory in which the newest messages are taken to be; default 40.
+    access_message_in_memory_max_ratio: u32 = 40, "accessMessageInMemoryMaxRatio";
+    /// Bytes of queue entries one pull looks through; default 16000.
+    max_filter_message_size: u32 = 16_000, "maxFilterMessageSize";
+    /// Most messages of a query by unique key; default 32.
+    default_query_max_num: i32 = 32, "defaultQueryMaxNum";
+    /// Delays of levels 1, 2, …: numbers with s, m, h or d, separated by blanks.
+    message_delay_level: String = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h".into(), "messageDelayLevel";
+    /// Whether recovery checks the CRC of bodies; default true.
+    check_crc_on_recover: bool = true, "checkCRCOnRecover";
+    /// Whether administration is served to other hosts than this one although access control is off; default false.
+    /// A key of this broker alone.
+    admin_from_other_hosts: bool = false, "adminFromOtherHosts";
+}

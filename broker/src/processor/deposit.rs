@@ -1,0 +1,136 @@
+//! The last step of everything that stores a message: delay levels, property text, append, durability.
+//!
+//! ```text
+//! send, send-back ─▶ Draft ─▶ append ─┬─ no level: topic, queue
+//!                                     └─ level n:  SCHEDULE_TOPIC_XXXX, queue n − 1, REAL_TOPIC, REAL_QID
+//!                  Appended ─▶ settle ─▶ at once, or when the disk has it
+//! ```
+use std::{cell::RefCell, net::SocketAddr};
+
+use bindery_protocol::{
+    codes::ResponseCode,
+    message::{NewMessage, SysFlag, property},
+    names,
+};
+
+use super::properties::Rewrite;
+use crate::{
+    state::Core,
+    refusal::Refusal,
+    store::{AppendError, Appended, Durability},
+};
+
+thread_local! {
+    /// Property text of the message being stored: one buffer a thread instead of one allocation a message.
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A message about to be stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Draft<'a> {
+    /// Where consumers will find it.
+    pub(super) topic: &'a str,
+    /// Where consumers will find it.
+    pub(super) queue_id: i32,
+    /// The user's flag.
+    pub(super) flag: i32,
+    /// System flag.
+    pub(super) sys_flag: SysFlag,
+    /// The producer's clock.
+    pub(super) born_timestamp: i64,
+    /// The producer's address.
+    pub(super) born_host: SocketAddr,
+    /// How often consumers gave it back.
+    pub(super) reconsume_times: i32,
+    /// The body as sent.
+    pub(super) body: &'a [u8],
+    /// The sender's property text.
+    pub(super) properties: &'a str,
+    /// Level it waits for; 0 for none.
+    pub(super) delay_level: i32,
+}
+
+/// Stores a draft. `added` pairs replace the sender's pairs of those names, `stamp` is ready property text.
+pub(super) fn append(
+    core: &Core, draft: &Draft<'_>, added: &[(&str, &str)], stamp: &[u8],
+) -> Result<Appended, Refusal> {
+    if draft.delay_level <= 0 {
+        return put(core, draft, draft.topic, draft.queue_id, &Rewrite { delayed: false, added, stamp });
+    }
+    let level = core.levels.clamp(draft.delay_level);
+    let (level_text, queue_text) = (level.to_string(), draft.queue_id.to_string());
+    let mut all = added.to_vec();
+    all.retain(|(name, _)| *name != property::DELAY);
+    all.extend([
+        (property::DELAY, level_text.as_str()),
+        (property::REAL_TOPIC, draft.topic),
+        (property::REAL_QID, queue_text.as_str()),
+    ]);
+    put(core, draft, names::SCHEDULE_TOPIC, level - 1, &Rewrite { delayed: true, added: &all, stamp })
+}
+
+fn put(
+    core: &Core, draft: &Draft<'_>, topic: &str, queue_id: i32, rewrite: &Rewrite<'_>,
+) -> Result<Appended, Refusal> {
+    TEXT.with_borrow_mut(|text| {
+        rewrite.write(draft.properties, text);
+        let message = NewMessage {
+            topic,
+            queue_id,
+            flag: draft.flag,
+            sys_flag: draft.sys_flag,
+            born_timestamp: draft.born_timestamp,
+            born_host: draft.born_host,
+            store_host: core.address,
+            reconsume_times: draft.reconsume_times,
+            prepared_transaction_offset: 0,
+            body: draft.body,
+            properties: text,
+        };
+        stored(core, draft.topic, || core.store.append(&message))
+    })
+}
+
+/// Runs an append and counts it.
+pub(super) fn stored(
+    core: &Core, topic: &str, append: impl FnOnce() -> Result<Appended, AppendError>,
+) -> Result<Appended, Refusal> {
+    let before = core.now();
+    match append() {
+        Ok(appended) => {
+            let now = core.now();
+            let bytes = u64::try_from(appended.end.0 - appended.physical_offset.0).unwrap_or(0);
+            let count = u64::try_from(appended.count).unwrap_or(u64::MAX);
+            core.stats.stored(topic, count, bytes, u64::try_from(now - before).unwrap_or(0), now);
+            Ok(appended)
+        }
+        Err(error) => {
+            core.stats.refused();
+            tracing::warn!(topic, %error, "message not stored");
+            Err(Refusal::append(error, core.config.max_message_size))
+        }
+    }
+}
+
+/// Whether the sender waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// As the broker is set to.
+    ForDisk,
+    /// The log is enough.
+    ForLog,
+}
+
+/// Calls `done` with the outcome once the message is as durable as it has to be.
+pub(super) fn settle(core: &Core, appended: &Appended, wait: Wait, done: impl FnOnce(ResponseCode) + Send + 'static) {
+    if wait == Wait::ForLog || !core.flushes_synchronously() {
+        return done(ResponseCode::SUCCESS);
+    }
+    let outcome = move |durability| {
+        done(match durability {
+            Durability::Stored => ResponseCode::SUCCESS,
+            Durability::FlushTimeout => ResponseCode::FLUSH_DISK_TIMEOUT,
+        });
+    };
+    core.store.when_durable(appended.end, Box::new(outcome));
+}

@@ -1,0 +1,168 @@
+//! What each request code does: one request family a file, all of the same shape.
+//!
+//! ```text
+//! frame ─▶ dispatch ─▶ routes! table ─┬─ quick:  answered on the connection's task, from memory
+//!                                     ├─ worker: may wait for the disk, on a blocking thread, bounded
+//!                                     └─ owned:  keeps the right to answer (send, pull, relay)
+//! Result<Reply, Refusal> ─▶ Responder
+//! ```
+pub(crate) mod client;
+mod config;
+mod deposit;
+mod group;
+mod lock;
+mod offset;
+mod properties;
+pub(crate) mod pull;
+mod query;
+mod relay;
+mod reset;
+mod runtime;
+mod send;
+mod send_back;
+mod stats;
+mod topic;
+
+use std::sync::Arc;
+
+use bindery_protocol::{
+    codes::RequestCode,
+    frame::{Frame, Reply},
+};
+use bindery_remoting::{Connection, Responder};
+
+use crate::{state::Core, refusal::Refusal};
+
+/// A request and the right to answer it.
+pub(crate) struct Exchange {
+    pub(crate) connection: Connection,
+    pub(crate) frame: Frame,
+    pub(crate) responder: Responder,
+}
+
+type Answer = Result<Reply, Refusal>;
+
+/// How a request is served.
+#[derive(Clone, Copy)]
+enum Handler {
+    /// From memory, on the connection's own task.
+    Quick(fn(&Core, &Connection, &Frame) -> Answer),
+    /// It may wait for the disk.
+    Worker(fn(&Core, &Connection, &Frame) -> Answer),
+    /// It answers by itself, perhaps later.
+    Owned(fn(&Arc<Core>, Exchange)),
+}
+
+/// Who may ask.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Every client.
+    Anyone,
+    /// Operators: what changes the broker or tells its configuration.
+    Operator,
+}
+
+macro_rules! routes {
+    ($($code:ident => $access:ident $kind:ident $handler:path;)*) => {
+        /// Who may ask for a code, and what serves it.
+        fn route(code: RequestCode) -> Option<(Access, Handler)> {
+            match code {
+                $(RequestCode::$code => Some((Access::$access, Handler::$kind($handler))),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+routes! {
+    SEND_MESSAGE => Anyone Owned send::send;
+    SEND_MESSAGE_V2 => Anyone Owned send::send;
+    SEND_BATCH_MESSAGE => Anyone Owned send::send;
+    PULL_MESSAGE => Anyone Owned pull::pull;
+    LITE_PULL_MESSAGE => Anyone Owned pull::pull;
+    HEART_BEAT => Anyone Quick client::heartbeat;
+    UNREGISTER_CLIENT => Anyone Quick client::unregister;
+    CHECK_CLIENT_CONFIG => Anyone Quick client::check_config;
+    GET_CONSUMER_LIST_BY_GROUP => Anyone Quick client::consumer_list;
+    QUERY_CONSUMER_OFFSET => Anyone Quick offset::query;
+    UPDATE_CONSUMER_OFFSET => Anyone Quick offset::update;
+    GET_MAX_OFFSET => Anyone Quick offset::max;
+    GET_MIN_OFFSET => Anyone Quick offset::min;
+    SEARCH_OFFSET_BY_TIMESTAMP => Anyone Worker offset::search;
+    GET_EARLIEST_MSG_STORETIME => Anyone Worker offset::earliest;
+    LOCK_BATCH_MQ => Anyone Quick lock::lock;
+    UNLOCK_BATCH_MQ => Anyone Quick lock::unlock;
+    CONSUMER_SEND_MSG_BACK => Anyone Owned send_back::send_back;
+    QUERY_MESSAGE => Anyone Worker query::by_key;
+    VIEW_MESSAGE_BY_ID => Anyone Worker query::by_offset;
+    UPDATE_AND_CREATE_TOPIC => Operator Quick topic::create;
+    DELETE_TOPIC_IN_BROKER => Operator Worker topic::delete;
+    GET_TOPIC_CONFIG => Anyone Quick topic::config;
+    GET_ALL_TOPIC_CONFIG => Anyone Worker topic::all;
+    GET_SYSTEM_TOPIC_LIST_FROM_BROKER => Anyone Quick topic::system;
+    UPDATE_AND_CREATE_SUBSCRIPTIONGROUP => Operator Quick group::create;
+    DELETE_SUBSCRIPTIONGROUP => Operator Quick group::delete;
+    GET_SUBSCRIPTIONGROUP_CONFIG => Anyone Quick group::config;
+    GET_ALL_SUBSCRIPTIONGROUP_CONFIG => Anyone Worker group::all;
+    GET_TOPIC_STATS_INFO => Anyone Worker stats::topic;
+    GET_CONSUME_STATS => Anyone Worker stats::consumption;
+    GET_CONSUMER_CONNECTION_LIST => Anyone Quick stats::consumer_connections;
+    GET_PRODUCER_CONNECTION_LIST => Anyone Quick stats::producer_connections;
+    GET_ALL_PRODUCER_INFO => Anyone Quick stats::all_producers;
+    QUERY_TOPIC_CONSUME_BY_WHO => Anyone Quick stats::groups_of_topic;
+    QUERY_TOPICS_BY_CONSUMER => Anyone Quick stats::topics_of_group;
+    GET_ALL_CONSUMER_OFFSET => Anyone Worker offset::all;
+    GET_BROKER_CONFIG => Operator Quick config::all;
+    GET_BROKER_RUNTIME_INFO => Anyone Worker runtime::info;
+    INVOKE_BROKER_TO_RESET_OFFSET => Operator Worker reset::reset;
+    GET_CONSUMER_RUNNING_INFO => Anyone Owned relay::running_info;
+    CONSUME_MESSAGE_DIRECTLY => Operator Owned relay::consume_directly;
+}
+
+/// Serves one request.
+pub(crate) fn dispatch(core: &Arc<Core>, exchange: Exchange) {
+    let code = exchange.frame.request_code();
+    let served = match route(code) {
+        None => Err(Refusal::NotSupported { code }),
+        Some((Access::Operator, _)) if !may_administer(core, &exchange.connection) => {
+            Err(Refusal::AdminFromAfar { peer: exchange.connection.peer() })
+        }
+        Some((_, Handler::Quick(handler))) => handler(core, &exchange.connection, &exchange.frame),
+        Some((_, Handler::Worker(handler))) => return on_worker(core, handler, exchange),
+        Some((_, Handler::Owned(handler))) => return handler(core, exchange),
+    };
+    answer(exchange.responder, code, served);
+}
+
+/// Runs a request on a blocking thread, unless too many are.
+fn on_worker(core: &Arc<Core>, handler: fn(&Core, &Connection, &Frame) -> Answer, exchange: Exchange) {
+    let Exchange { connection, frame, responder } = exchange;
+    let code = frame.request_code();
+    match core.workers.clone().try_acquire_owned() {
+        Err(_) => answer(responder, code, Err(Refusal::Overload)),
+        Ok(slot) => {
+            let core = core.clone();
+            core.tasks.clone().spawn_blocking(move || {
+                answer(responder, code, handler(&core, &connection, &frame));
+                drop(slot);
+            });
+        }
+    }
+}
+
+/// Sends an answer or a refusal.
+pub(crate) fn answer(responder: Responder, code: RequestCode, served: Answer) {
+    match served {
+        Ok(reply) => responder.send(reply),
+        Err(refusal) => {
+            tracing::debug!(code = code.0, peer = %responder.connection().peer(), %refusal, "request refused");
+            responder.send(refusal.reply());
+        }
+    }
+}
+
+/// Whether the peer is this host, or administration was opened to others.
+fn may_administer(core: &Core, connection: &Connection) -> bool {
+    let peer = connection.peer().ip().to_canonical();
+    core.config.admin_from_other_hosts || peer.is_loopback() || peer == connection.local().ip().to_canonical()
+}

@@ -1,0 +1,339 @@
+//! Sends: 10, 310, and batches (320).
+//!
+//! ```text
+//! SendHeader ─▶ checks in Apache's order ─▶ topic (found or made) ─▶ queue ─▶ retry topic? dead letter?
+//!   ─▶ one message: deposit::append   ─┐
+//!   ─▶ batch: all of it in one append ─┴▶ settle ─▶ SendReply with the message's place
+//! ```
+use std::sync::Arc;
+
+use bindery_protocol::{
+    bodies::{PERM_READ, PERM_WRITE, TopicConfig, TopicFilterType},
+    codes::ResponseCode,
+    frame::{Frame, Reply},
+    headers::{SendHeader, SendReply},
+    message::{NewMessage, SysFlag, batch, property},
+    names,
+};
+use bindery_remoting::{Connection, Responder};
+
+use super::{
+    Exchange,
+    deposit::{self, Draft, Wait},
+    properties::{Facts, Rewrite, put},
+};
+use crate::{
+    config::BrokerConfig,
+    state::{Core, canonical},
+    refusal::Refusal,
+    store::Appended,
+};
+
+/// First client version whose `maxReconsumeTimes` is believed (`V3_4_9`).
+const MAX_RECONSUME_SINCE: i32 = 121;
+
+/// Serves one send.
+pub(super) fn send(core: &Arc<Core>, exchange: Exchange) {
+    let Exchange { connection, frame, responder } = exchange;
+    match store(core, &connection, &frame) {
+        Ok(stored) => stored.answer(core, responder),
+        Err(refusal) => {
+            tracing::debug!(peer = %connection.peer(), %refusal, "send refused");
+            let mut reply = refusal.reply();
+            stamp(&core.config, &mut reply);
+            responder.send(reply);
+        }
+    }
+}
+
+/// Every answer of a send, errors too, tells region and trace switch.
+fn stamp(config: &BrokerConfig, reply: &mut Reply) {
+    reply.ext.put(property::MSG_REGION, &config.region_id);
+    reply.ext.put(property::TRACE_ON, if config.trace_on { "true" } else { "false" });
+}
+
+/// What lies in the log, and what the sender is told of it.
+struct Stored {
+    appended: Appended,
+    wait: Wait,
+    queue_id: i32,
+    message_id: String,
+    unique_key: String,
+}
+
+impl Stored {
+    fn answer(self, core: &Arc<Core>, responder: Responder) {
+        if responder.is_oneway() {
+            return;
+        }
+        let Self { appended, wait, queue_id, message_id, unique_key } = self;
+        let header = SendReply {
+            msg_id: message_id.into(),
+            queue_id,
+            queue_offset: appended.queue_offset.0,
+            transaction_id: Some(unique_key.into()),
+            batch_uniq_id: None,
+            recall_handle: None,
+            region_id: Some(core.config.region_id.as_str().into()),
+            trace_on: Some(core.config.trace_on),
+        };
+        let mut reply = Reply::ok().with(&header);
+        deposit::settle(core, &appended, wait, move |code: ResponseCode| {
+            reply.code = code;
+            responder.send(reply);
+        });
+    }
+}
+
+fn store(core: &Core, connection: &Connection, frame: &Frame) -> Result<Stored, Refusal> {
+    let header: SendHeader<'_> = frame.header()?;
+    let topic = admit(core, connection, &header)?;
+    if frame.body.is_empty() {
+        return Err(Refusal::NoBody);
+    }
+    let queue_id =
+        if header.queue_id < 0 { Core::random_queue(topic.write_queue_nums) } else { header.queue_id };
+    if header.batch.unwrap_or(false) {
+        store_batch(core, connection, frame, &header, queue_id)
+    } else {
+        store_one(core, connection, frame, &header, &topic, queue_id)
+    }
+}
+
+/// The checks before anything is read of the message itself, in the order of `AbstractSendMessageProcessor`.
+fn admit(core: &Core, connection: &Connection, header: &SendHeader<'_>) -> Result<Arc<TopicConfig>, Refusal> {
+    if core.config.start_accept_send_request_time_stamp > core.now() {
+        return Err(Refusal::NotYet { until: core.config.start_accept_send_request_time_stamp });
+    }
+    let name: &str = &header.topic;
+    let known = core.topics.topic(name);
+    if core.config.broker_permission & PERM_WRITE == 0 && known.as_ref().is_some_and(|topic| topic.order) {
+        return Err(Refusal::BrokerNotWritable { broker: core.address.ip().to_string() });
+    }
+    if known.is_none() {
+        names::check_topic(name).map_err(Refusal::TopicName)?;
+    }
+    if names::is_send_forbidden(name) {
+        return Err(Refusal::TopicForbidden { topic: name.to_owned() });
+    }
+    let topic = match known {
+        Some(topic) => topic,
+        None => {
+            let unit = if header.unit_mode.unwrap_or(false) { unit_flag(name) } else { 0 };
+            core.topics.for_send(name, &header.default_topic, header.default_topic_queue_nums, unit)?
+        }
+    };
+    if header.queue_id >= topic.read_queue_nums.max(topic.write_queue_nums) {
+        return Err(Refusal::SendQueue {
+            queue_id: header.queue_id,
+            topic_config: describe(&topic),
+            producer: connection.peer(),
+        });
+    }
+    Ok(topic)
+}
+
+/// `topicSysFlag` of a topic made by a sender in unit mode: bit 0 unit, bit 1 unit subscribers (retry topics).
+pub(super) fn unit_flag(topic: &str) -> i32 {
+    if topic.starts_with(names::RETRY_PREFIX) { 2 } else { 1 }
+}
+
+fn store_one(
+    core: &Core, connection: &Connection, frame: &Frame, header: &SendHeader<'_>, topic: &TopicConfig, queue_id: i32,
+) -> Result<Stored, Refusal> {
+    let properties = header.properties.as_deref().unwrap_or_default();
+    let facts = Facts::of(properties);
+    let reconsume_times = header.reconsume_times.unwrap_or(0);
+    // A retried message that once was a half message is an ordinary one by now.
+    if facts.half && !(reconsume_times > 0 && facts.delay_level > 0) {
+        return Err(Refusal::TransactionRefused { broker: core.address.ip().to_string() });
+    }
+    if facts.timer && facts.delay_level <= 0 {
+        return Err(Refusal::TimerOff);
+    }
+    let place = place(core, frame, header, topic)?;
+    let mut sys_flag = SysFlag(header.sys_flag);
+    if topic.topic_filter_type == TopicFilterType::MultiTag {
+        sys_flag = sys_flag.with(SysFlag::MULTI_TAGS);
+    }
+    let made = facts.unique_key.is_none().then(|| core.ids.next_id());
+    let unique_key = facts.unique_key.unwrap_or_else(|| made.as_deref().unwrap_or_default());
+    let mut added: [(&str, &str); 2] = [("", ""); 2];
+    let mut count = 0;
+    if let Some(made) = &made {
+        added[count] = (property::UNIQ_KEY, made);
+        count += 1;
+    }
+    if place.is_dead_letter() {
+        added[count] = (property::DELAY, "-1");
+        count += 1;
+    }
+    let draft = Draft {
+        topic: place.topic(topic),
+        queue_id: place.queue_id(queue_id),
+        flag: header.flag,
+        sys_flag,
+        born_timestamp: header.born_timestamp,
+        born_host: canonical(connection.peer()),
+        reconsume_times,
+        body: &frame.body,
+        properties,
+        delay_level: if place.is_dead_letter() { 0 } else { facts.delay_level },
+    };
+    let appended = deposit::append(core, &draft, &added[..count], &core.stamp)?;
+    Ok(Stored {
+        wait: if facts.wait { Wait::ForDisk } else { Wait::ForLog },
+        queue_id: draft.queue_id,
+        message_id: appended.offset_msg_ids(core.address),
+        unique_key: unique_key.to_owned(),
+        appended,
+    })
+}
+
+/// Where a message really goes.
+enum Place {
+    /// Where it was sent to.
+    AsSent,
+    /// To the dead letters of its group: it was retried too often.
+    DeadLetters(Arc<TopicConfig>),
+}
+
+impl Place {
+    fn is_dead_letter(&self) -> bool {
+        matches!(self, Self::DeadLetters(_))
+    }
+
+    fn topic<'a>(&'a self, sent: &'a TopicConfig) -> &'a str {
+        match self {
+            Self::AsSent => &sent.topic_name,
+            Self::DeadLetters(topic) => &topic.topic_name,
+        }
+    }
+
+    fn queue_id(&self, sent: i32) -> i32 {
+        match self {
+            Self::AsSent => sent,
+            Self::DeadLetters(topic) => Core::random_queue(topic.write_queue_nums),
+        }
+    }
+}
+
+/// A client that could not give a message back (36) sends it to the retry topic itself: the limit holds there too, and
+/// groups that consume in order never retry that way.
+fn place(
+    core: &Core, frame: &Frame, header: &SendHeader<'_>, topic: &TopicConfig,
+) -> Result<Place, Refusal> {
+    let Some(group_name) = topic.topic_name.strip_prefix(names::RETRY_PREFIX) else { return Ok(Place::AsSent) };
+    let group = core
+        .groups
+        .group(group_name)?
+        .ok_or_else(|| Refusal::SendGroupUnknown { group: group_name.to_owned() })?;
+    let limit = match header.max_reconsume_times {
+        Some(limit) if frame.head.version >= MAX_RECONSUME_SINCE => limit,
+        _ => group.retry_max_times,
+    };
+    let in_order = core.locks.any_held(group_name, core.now());
+    if header.reconsume_times.unwrap_or(0) <= limit && !in_order {
+        return Ok(Place::AsSent);
+    }
+    core.topics.derived(&names::dlq_topic(group_name), 1, PERM_WRITE | PERM_READ, 0).map(Place::DeadLetters)
+}
+
+fn store_batch(
+    core: &Core, connection: &Connection, frame: &Frame, header: &SendHeader<'_>, queue_id: i32,
+) -> Result<Stored, Refusal> {
+    let topic: &str = &header.topic;
+    if topic.len() > names::MAX_TOPIC {
+        return Err(Refusal::BatchTopicTooLong { length: topic.len() });
+    }
+    if topic.starts_with(names::RETRY_PREFIX) {
+        return Err(Refusal::BatchToRetry { topic: topic.to_owned() });
+    }
+    let limit = core.config.max_message_size;
+    if frame.body.len() > limit {
+        return Err(Refusal::MessageIllegal { limit });
+    }
+    let whole = header.properties.as_deref().unwrap_or_default();
+    let facts = Facts::of(whole);
+    if facts.half {
+        return Err(Refusal::TransactionRefused { broker: core.address.ip().to_string() });
+    }
+    let made = facts.unique_key.is_none().then(|| core.ids.next_id());
+    let unique_key = facts.unique_key.unwrap_or_else(|| made.as_deref().unwrap_or_default());
+    let tail = batch_tail(core, whole, made.as_deref());
+    let elements = batch::decode(&frame.body)?;
+    let (text, ends) = batch_texts(&elements, &tail);
+    let mut start = 0;
+    let messages: Vec<NewMessage<'_>> = elements
+        .iter()
+        .zip(ends)
+        .map(|(element, end)| {
+            let properties = &text[start..end];
+            start = end;
+            NewMessage {
+                topic,
+                queue_id,
+                flag: element.flag,
+                sys_flag: SysFlag(header.sys_flag),
+                born_timestamp: header.born_timestamp,
+                born_host: canonical(connection.peer()),
+                store_host: core.address,
+                reconsume_times: header.reconsume_times.unwrap_or(0),
+                prepared_transaction_offset: 0,
+                body: element.body,
+                properties,
+            }
+        })
+        .collect();
+    let appended = deposit::stored(core, topic, || core.store.append_batch(&messages))?;
+    Ok(Stored {
+        wait: if facts.wait { Wait::ForDisk } else { Wait::ForLog },
+        queue_id,
+        message_id: appended.offset_msg_ids(core.address),
+        unique_key: unique_key.to_owned(),
+        appended,
+    })
+}
+
+/// What every member of a batch gets after its own properties: those of the batch, and the broker's.
+fn batch_tail(core: &Core, whole: &str, made_key: Option<&str>) -> Vec<u8> {
+    let mut tail = Vec::new();
+    Rewrite::default().write(whole, &mut tail);
+    if let Some(key) = made_key {
+        put(&mut tail, property::UNIQ_KEY, key);
+    }
+    tail.extend_from_slice(&core.stamp);
+    tail
+}
+
+/// The property texts of all members in one buffer, and where each ends.
+fn batch_texts(elements: &[batch::BatchElement<'_>], tail: &[u8]) -> (Vec<u8>, Vec<usize>) {
+    let size = elements.iter().map(|element| element.properties.len() + 1 + tail.len()).sum();
+    let mut text = Vec::with_capacity(size);
+    let mut ends = Vec::with_capacity(elements.len());
+    for element in elements {
+        text.extend_from_slice(element.properties);
+        if !element.properties.is_empty() && !element.properties.ends_with(&[2]) {
+            text.push(2);
+        }
+        text.extend_from_slice(tail);
+        ends.push(text.len());
+    }
+    (text, ends)
+}
+
+/// The topic's configuration as Java prints it.
+fn describe(topic: &TopicConfig) -> String {
+    let permission: String =
+        [(PERM_READ, 'R'), (PERM_WRITE, 'W'), (1, 'X')].map(|(bit, letter)| if topic.perm & bit == 0 { '-' } else { letter }).iter().collect();
+    format!(
+        "TopicConfig [topicName={}, readQueueNums={}, writeQueueNums={}, perm={permission}, topicFilterType={}, topicSysFlag={}, order={}, attributes={{{}}}]",
+        topic.topic_name,
+        topic.read_queue_nums,
+        topic.write_queue_nums,
+        topic.topic_filter_type.name(),
+        topic.topic_sys_flag,
+        topic.order,
+        topic.attributes.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", "),
+    )
+}

@@ -1,0 +1,152 @@
+//! Administration of topics: 17, 21, 215, 305, 351.
+use bindery_protocol::{
+    bodies::{self, TopicConfig, TopicConfigTable, TopicFilterType, TopicList},
+    frame::{Frame, Reply},
+    headers::{CreateTopicHeader, TopicHeader},
+    names,
+};
+use bindery_remoting::Connection;
+
+use super::Answer;
+use crate::{state::Core, refusal::Refusal};
+
+/// Attributes this broker understands, with the values it can honour.
+const ATTRIBUTES: [(&str, &[&str]); 4] = [
+    ("message.type", &["UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION"]),
+    ("queue.type", &["SimpleCQ"]),
+    ("cleanup.policy", &["DELETE"]),
+    ("reserve.time", &[]),
+];
+
+/// 17: creates or changes a topic.
+pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
+    let header: CreateTopicHeader<'_> = frame.header()?;
+    let name: &str = &header.topic;
+    names::check_topic(name).map_err(Refusal::TopicName)?;
+    if core.topics.is_system(name) {
+        return Err(Refusal::SystemTopic { topic: name.to_owned() });
+    }
+    let filter = TopicFilterType::from_name(&header.topic_filter_type).ok_or_else(|| Refusal::BadText {
+        what: "topicFilterType",
+        text: header.topic_filter_type.clone().into_owned(),
+    })?;
+    for (what, queues) in [("readQueueNums", header.read_queue_nums), ("writeQueueNums", header.write_queue_nums)] {
+        if !(0..=MOST_QUEUES).contains(&queues) {
+            return Err(Refusal::BadText { what, text: queues.to_string() });
+        }
+    }
+    let known = core.topics.topic(name);
+    let mut attributes = known.as_ref().map(|topic| topic.attributes.clone()).unwrap_or_default();
+    for change in header.attributes.as_deref().unwrap_or_default().split(',').filter(|change| !change.is_empty()) {
+        change_attribute(&mut attributes, change, known.is_some())?;
+    }
+    core.topics.put(TopicConfig {
+        attributes,
+        order: header.order,
+        perm: header.perm,
+        read_queue_nums: header.read_queue_nums,
+        topic_filter_type: filter,
+        topic_name: name.to_owned(),
+        topic_sys_flag: header.topic_sys_flag.unwrap_or(0),
+        write_queue_nums: header.write_queue_nums,
+    })?;
+    // Queues that can no longer be read are waited for in vain.
+    core.holds.disturb_topic(name);
+    Ok(Reply::ok())
+}
+
+/// Most queues a topic may have: each costs files once it is written.
+const MOST_QUEUES: i32 = 65_536;
+
+/// Applies `+key=value` or `-key`.
+fn change_attribute(
+    attributes: &mut std::collections::BTreeMap<String, String>, change: &str, existing: bool,
+) -> Result<(), Refusal> {
+    let bad = || Refusal::BadText { what: "attribute", text: change.to_owned() };
+    let (key, value) = match change.split_at_checked(1) {
+        Some(("+", rest)) => rest.split_once('=').map(|(key, value)| (key, Some(value))).ok_or_else(bad)?,
+        Some(("-", rest)) => (rest.split_once('=').map_or(rest, |(key, _)| key), None),
+        _ => return Err(bad()),
+    };
+    let (_, values) = ATTRIBUTES.iter().find(|(known, _)| *known == key).ok_or_else(bad)?;
+    let Some(value) = value else {
+        if !existing {
+            return Err(bad());
+        }
+        attributes.remove(key);
+        return Ok(());
+    };
+    let fits = if values.is_empty() { value.parse::<i64>().is_ok() } else { values.contains(&value) };
+    if !fits {
+        return Err(bad());
+    }
+    attributes.insert(key.to_owned(), value.to_owned());
+    Ok(())
+}
+
+/// 215: deletes a topic with its queues and the offsets of its groups.
+pub(super) fn delete(core: &Core, _: &Connection, frame: &Frame) -> Answer {
+    let header: TopicHeader<'_> = frame.header()?;
+    let name: &str = &header.topic;
+    names::check_topic(name).map_err(Refusal::TopicName)?;
+    if core.topics.is_system(name) {
+        return Err(Refusal::SystemTopic { topic: name.to_owned() });
+    }
+    core.topics.remove(name)?;
+    core.store.delete_topic(name)?;
+    core.offsets.forget_topic(name);
+    core.holds.disturb_topic(name);
+    core.stats.topic_put.forget(|key| key == name);
+    core.stats.group_get.forget(|key| key.split_once('@').is_some_and(|(topic, _)| topic == name));
+    tracing::info!(topic = name, "topic deleted");
+    Ok(Reply::ok())
+}
+
+/// 351: the configuration of a topic.
+pub(super) fn config(core: &Core, _: &Connection, frame: &Frame) -> Answer {
+    let header: TopicHeader<'_> = frame.header()?;
+    let topic = core.topics.known(&header.topic)?;
+    Ok(Reply::ok().body(bodies::to_vec(&*topic)?))
+}
+
+/// 21: the configuration of all topics.
+pub(super) fn all(core: &Core, _: &Connection, _: &Frame) -> Answer {
+    let table = TopicConfigTable {
+        data_version: core.topics.table().version(),
+        mapping_data_version: Some(bodies::DataVersion::default()),
+        topic_config_table: core
+            .topics
+            .table()
+            .entries()
+            .into_iter()
+            .map(|topic| (topic.topic_name.clone(), TopicConfig::clone(&topic)))
+            .collect(),
+        ..TopicConfigTable::default()
+    };
+    Ok(Reply::ok().body(bodies::to_vec(&table)?))
+}
+
+/// 305: the topics that belong to the broker.
+pub(super) fn system(core: &Core, _: &Connection, _: &Frame) -> Answer {
+    let list = TopicList { topic_list: core.topics.system_topics().into_iter().collect(), ..TopicList::default() };
+    Ok(Reply::ok().body(bodies::to_vec(&list)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn attributes_are_set_and_removed_and_unknown_ones_refused() {
+        let mut attributes = BTreeMap::new();
+        assert!(change_attribute(&mut attributes, "+message.type=FIFO", false).is_ok());
+        assert_eq!(attributes.get("message.type").map(String::as_str), Some("FIFO"));
+        assert!(change_attribute(&mut attributes, "-message.type", true).is_ok());
+        assert!(attributes.is_empty());
+        for bad in ["+no.such=x", "+message.type=ODD", "message.type=FIFO", "+message.type", "+queue.type=BatchCQ", "é"] {
+            assert!(change_attribute(&mut attributes, bad, true).is_err(), "{bad}");
+        }
+    }
+}

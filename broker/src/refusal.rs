@@ -1,0 +1,234 @@
+//! Why a request is not served, and the code and remark clients know for it.
+//!
+//! ```text
+//! processor ─▶ Err(Refusal) ─▶ Refusal::reply ─▶ response code (one exhaustive match), remark (its text)
+//! ```
+//! Codes and remarks are those of Apache RocketMQ 5.3.3, so that clients and operators recognise them.
+use std::net::SocketAddr;
+
+use bindery_protocol::{
+    bodies::BodyError,
+    codes::{RequestCode, ResponseCode},
+    frame::{HeaderError, Reply},
+    message::record::RecordError,
+};
+use bindery_remoting::RemotingError;
+
+use crate::{store::{AppendError, StoreError}, table::TableError};
+
+/// Tail of several remarks.
+const FAQ: &str = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.";
+
+/// What of the whole is closed, as the pull answer's `forbiddenType` tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forbidden {
+    /// The group may not consume.
+    Group = 2,
+    /// The topic may not be read.
+    Topic = 3,
+    /// Broadcasting is off for the group.
+    Broadcast = 4,
+}
+
+/// Why a request is not served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("{0}")]
+    Header(#[from] HeaderError),
+    #[error("{0}")]
+    Body(#[from] BodyError),
+    #[error(" request type {} not supported", code.0)]
+    NotSupported { code: RequestCode },
+    #[error("[OVERLOAD]system busy, start flow control for a while")]
+    Overload,
+    #[error("the broker is starting or stopping")]
+    NotServing,
+    #[error("administration from {peer} is refused: it is served to this host only while access control is off")]
+    AdminFromAfar { peer: SocketAddr },
+    #[error("broker unable to service, until {until}")]
+    NotYet { until: i64 },
+    #[error("the broker[{broker}] sending message is forbidden")]
+    BrokerNotWritable { broker: String },
+    #[error("the broker[{broker}] pulling message is forbidden")]
+    BrokerNotReadable { broker: String },
+    #[error("{0}")]
+    TopicName(bindery_protocol::names::NameError),
+    #[error("Sending message to topic[{topic}] is forbidden.")]
+    TopicForbidden { topic: String },
+    #[error("The topic[{topic}] is conflict with system topic.")]
+    SystemTopic { topic: String },
+    #[error("topic[{topic}] not exist, apply first please!{FAQ}")]
+    TopicUnknown { topic: String },
+    #[error("Topic {topic} not exist!")]
+    OffsetTopicUnknown { topic: String },
+    #[error("Group {group} not exist!")]
+    OffsetGroupUnknown { group: String },
+    #[error("request queueId[{queue_id}] is illegal, {topic_config} Producer: {producer}")]
+    SendQueue { queue_id: i32, topic_config: String, producer: SocketAddr },
+    #[error("queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{queues}] consumer:[{consumer}]")]
+    PullQueue { queue_id: i32, topic: String, queues: i32, consumer: SocketAddr },
+    #[error("batch request does not support retry group {topic}")]
+    BatchToRetry { topic: String },
+    #[error("message topic length too long {length}")]
+    BatchTopicTooLong { length: usize },
+    #[error("the message has no body")]
+    NoBody,
+    #[error(
+        "the message is illegal, maybe msg body or properties length not matched. msg body length limit {limit}B, msg properties length limit 32KB."
+    )]
+    MessageIllegal { limit: usize },
+    #[error("{0}")]
+    Batch(#[from] bindery_protocol::message::batch::BatchError),
+    #[error("the broker[{broker}] sending transaction message is forbidden")]
+    TransactionRefused { broker: String },
+    #[error("accurate timer message is not enabled, timerWheelEnable is false")]
+    TimerOff,
+    #[error(
+        "service not available now. It may be caused by one of the following reasons: the broker's disk is full, messages are put to the slave, message store has been shut down, etc. ({reason})"
+    )]
+    StoreUnavailable { reason: String },
+    #[error("subscription group not exist, {group} {FAQ}")]
+    SendGroupUnknown { group: String },
+    #[error("subscription group [{group}] does not exist, {FAQ}")]
+    GroupUnknown { group: String },
+    #[error("The group name is not valid: {0}")]
+    GroupName(bindery_protocol::names::NameError),
+    #[error("subscription group no permission, {group}")]
+    GroupForbidden { group: String },
+    #[error("the topic[{topic}] pulling message is forbidden")]
+    TopicNotReadable { topic: String },
+    #[error("the topic[{topic}] sending message is forbidden")]
+    TopicNotWritable { topic: String },
+    #[error("the consumer group[{group}] can not consume by broadcast way")]
+    BroadcastForbidden { group: String },
+    #[error("lite pull is not enabled on this broker")]
+    LitePullOff,
+    #[error("parse the consumer's subscription failed")]
+    SubscriptionUnreadable,
+    #[error("the consumer's group info not exist{FAQ}")]
+    GroupOffline,
+    #[error("the consumer's subscription not exist{FAQ}")]
+    NotSubscribed,
+    #[error("the consumer's subscription not latest")]
+    SubscriptionOld,
+    #[error("The broker does not support consumer to filter message by {expression_type}")]
+    FilterUnsupported { expression_type: String },
+    #[error("no consumer for this group, {group}")]
+    NoConsumer { group: String },
+    #[error("the consumer group[{group}] not online")]
+    ConsumerOffline { group: String },
+    #[error("the producer group[{group}] not exist")]
+    ProducerOffline { group: String },
+    #[error("The Consumer <{group}> <{client_id}> not online")]
+    ClientOffline { group: String, client_id: String },
+    #[error("invoke consumer <{group}> <{client_id}> Exception: {source}")]
+    ClientSilent { group: String, client_id: String, #[source] source: RemotingError },
+    #[error("look message by offset failed, {offset}")]
+    SendBackNotFound { offset: i64 },
+    #[error("can not find message by the offset, {offset}")]
+    MessageNotFound { offset: i64 },
+    #[error("can not find message, maybe time range not correct")]
+    QueryEmpty,
+    #[error("Not found, do not set to zero, maybe this group boot first")]
+    OffsetNotFoundNoZero,
+    #[error("Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")]
+    OffsetNotFound,
+    #[error("the offset {offset} to reset to lies outside of the queue {queue_id} of topic {topic}")]
+    ResetOutside { topic: String, queue_id: i32, offset: i64 },
+    #[error("{what} `{text}` is not understood")]
+    BadText { what: &'static str, text: String },
+    #[error("the record is not readable: {0}")]
+    Record(#[from] RecordError),
+    #[error("the broker can't keep the change: {0}")]
+    Table(#[from] TableError),
+    #[error("the store failed: {0}")]
+    Store(#[from] StoreError),
+}
+
+impl Refusal {
+    /// The code clients act on.
+    pub(crate) fn code(&self) -> ResponseCode {
+        match self {
+            Self::Header(_)
+            | Self::Body(_)
+            | Self::NotYet { .. }
+            | Self::TimerOff
+            | Self::FilterUnsupported { .. }
+            | Self::NoConsumer { .. }
+            | Self::ProducerOffline { .. }
+            | Self::ClientOffline { .. }
+            | Self::SendBackNotFound { .. }
+            | Self::MessageNotFound { .. }
+            | Self::ResetOutside { .. }
+            | Self::Record(_)
+            | Self::Table(_)
+            | Self::Store(_) => ResponseCode::SYSTEM_ERROR,
+            Self::Overload => ResponseCode::SYSTEM_BUSY,
+            Self::NotSupported { .. } => ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
+            Self::NoBody
+            | Self::BatchToRetry { .. }
+            | Self::BatchTopicTooLong { .. }
+            | Self::MessageIllegal { .. }
+            | Self::Batch(_) => ResponseCode::MESSAGE_ILLEGAL,
+            Self::NotServing | Self::StoreUnavailable { .. } => ResponseCode::SERVICE_NOT_AVAILABLE,
+            Self::AdminFromAfar { .. }
+            | Self::BrokerNotWritable { .. }
+            | Self::BrokerNotReadable { .. }
+            | Self::TopicForbidden { .. }
+            | Self::TransactionRefused { .. }
+            | Self::GroupForbidden { .. }
+            | Self::TopicNotReadable { .. }
+            | Self::TopicNotWritable { .. }
+            | Self::BroadcastForbidden { .. }
+            | Self::LitePullOff => ResponseCode::NO_PERMISSION,
+            Self::TopicUnknown { .. } | Self::OffsetTopicUnknown { .. } => ResponseCode::TOPIC_NOT_EXIST,
+            Self::QueryEmpty | Self::OffsetNotFoundNoZero | Self::OffsetNotFound => ResponseCode::QUERY_NOT_FOUND,
+            Self::SubscriptionUnreadable => ResponseCode::SUBSCRIPTION_PARSE_FAILED,
+            Self::GroupOffline | Self::NotSubscribed => ResponseCode::SUBSCRIPTION_NOT_EXIST,
+            Self::SubscriptionOld => ResponseCode::SUBSCRIPTION_NOT_LATEST,
+            Self::SendGroupUnknown { .. } | Self::GroupUnknown { .. } | Self::OffsetGroupUnknown { .. } => {
+                ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST
+            }
+            Self::TopicName(_)
+            | Self::SystemTopic { .. }
+            | Self::SendQueue { .. }
+            | Self::PullQueue { .. }
+            | Self::GroupName(_)
+            | Self::BadText { .. } => ResponseCode::INVALID_PARAMETER,
+            Self::ConsumerOffline { .. } => ResponseCode::CONSUMER_NOT_ONLINE,
+            Self::ClientSilent { .. } => ResponseCode::CONSUME_MSG_TIMEOUT,
+        }
+    }
+
+    /// What of the whole is closed, for the pull answers that say so.
+    pub(crate) fn forbidden(&self) -> Option<Forbidden> {
+        match self {
+            Self::GroupForbidden { .. } => Some(Forbidden::Group),
+            Self::TopicNotReadable { .. } => Some(Forbidden::Topic),
+            Self::BroadcastForbidden { .. } => Some(Forbidden::Broadcast),
+            _ => None,
+        }
+    }
+
+    /// The answer.
+    pub(crate) fn reply(&self) -> Reply {
+        let mut reply = Reply::error(self.code(), self.to_string());
+        if let Some(forbidden) = self.forbidden() {
+            reply.ext.put_integer("forbiddenType", forbidden as i32);
+        }
+        reply
+    }
+
+    /// What a failed append is to the sender; `limit` is the largest body.
+    pub(crate) fn append(error: AppendError, limit: usize) -> Self {
+        match error {
+            AppendError::BodyTooLong { .. }
+            | AppendError::PropertiesTooLong { .. }
+            | AppendError::RecordTooLong { .. }
+            | AppendError::Topic { .. }
+            | AppendError::Batch => Self::MessageIllegal { limit },
+            AppendError::Closed => Self::StoreUnavailable { reason: error.to_string() },
+            AppendError::Store(error) => Self::StoreUnavailable { reason: error.to_string() },
+        }
+    }
+}

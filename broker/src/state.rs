@@ -1,0 +1,112 @@
+//! The state of a running broker, shared by everything that serves requests.
+//!
+//! ```text
+//! connection ─▶ dispatch ─▶ processor(&Core, …) ─▶ topics · groups · offsets · clients · locks · holds · store
+//! ```
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use bindery_protocol::message::{DelayLevels, QueueOffset, id::UniqueIdGenerator};
+use bindery_remoting::Clock;
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    client::Clients,
+    config::{BrokerConfig, FlushDiskType},
+    hold::Holds,
+    lock::QueueLocks,
+    offset::Offsets,
+    processor::pull::HeldPull,
+    schedule::Schedule,
+    stats::Stats,
+    store::{Arrivals, Store},
+    subscription::Groups,
+    topic::Topics,
+};
+
+/// Requests that may block on the disk at a time; one more is answered "busy".
+const WORKERS: usize = 64;
+
+/// Everything a request may need.
+pub(crate) struct Core {
+    pub(crate) config: BrokerConfig,
+    pub(crate) clock: Clock,
+    /// Address clients know this broker by, and which it writes into records.
+    pub(crate) address: SocketAddr,
+    /// Address slaves know this broker by.
+    pub(crate) ha_address: SocketAddr,
+    pub(crate) store: Store,
+    pub(crate) topics: Topics,
+    pub(crate) groups: Groups,
+    pub(crate) offsets: Offsets,
+    pub(crate) clients: Clients,
+    pub(crate) locks: QueueLocks,
+    pub(crate) holds: Arc<Holds<HeldPull>>,
+    pub(crate) schedule: Arc<Schedule>,
+    pub(crate) levels: DelayLevels,
+    pub(crate) stats: Stats,
+    pub(crate) ids: UniqueIdGenerator,
+    /// Property text appended to every stored message: region, trace switch, cluster.
+    pub(crate) stamp: Vec<u8>,
+    /// Slots for requests that run on blocking threads.
+    pub(crate) workers: Arc<Semaphore>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").field("broker", &self.config.broker_name).field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    /// Milliseconds since 1970 of the broker's clock.
+    pub(crate) fn now(&self) -> i64 {
+        self.clock.now_millis()
+    }
+
+    /// Whether a send has to wait for the disk.
+    pub(crate) fn flushes_synchronously(&self) -> bool {
+        self.config.flush_disk_type == FlushDiskType::Sync
+    }
+
+    /// A number below `bound`, for queues that nobody chose; 0 when there is no choice.
+    pub(crate) fn random_queue(bound: i32) -> i32 {
+        if bound <= 1 { 0 } else { rand::random_range(0..bound) }
+    }
+}
+
+/// Slots for requests that run on blocking threads.
+pub(crate) fn workers() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(WORKERS))
+}
+
+/// An IPv4 address that came as IPv6 is IPv4 again: records hold it in four bytes then.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V6(ip) => match ip.to_ipv4_mapped() {
+            Some(ip) => SocketAddr::new(ip.into(), address.port()),
+            None => address,
+        },
+        IpAddr::V4(_) => address,
+    }
+}
+
+/// Takes the store's arrivals to those that wait for them.
+pub(crate) struct Bell {
+    pub(crate) holds: Arc<Holds<HeldPull>>,
+    pub(crate) schedule: Arc<Schedule>,
+}
+
+impl Arrivals for Bell {
+    fn arrived(
+        &self, topic: &str, queue_id: i32, after: QueueOffset, tags_code: i64, _store_timestamp: i64, _properties: &[u8],
+    ) {
+        self.holds.arrived(topic, queue_id, after.0, tags_code);
+        self.schedule.arrived(topic, queue_id);
+    }
+}

@@ -1,0 +1,136 @@
+//! The consumer groups of a broker: their configuration, made on first use.
+//!
+//! ```text
+//! subscriptionGroup.json ─▶ Groups ─▶ heartbeat, pull, send-back: Groups::group ─▶ found, or made with the defaults
+//! ```
+use std::{path::Path, sync::Arc};
+
+use bindery_protocol::{
+    bodies::{DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable},
+    names,
+};
+use bindery_remoting::Clock;
+
+use crate::{
+    config::BrokerConfig,
+    refusal::Refusal,
+    table::{ConfigTable, Durability, Entry, TableError},
+};
+
+/// Groups every broker has (`SubscriptionGroupManager.init` of Apache RocketMQ 5.3.3).
+const BUILTIN: [&str; 8] = [
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+];
+
+impl Entry for SubscriptionGroupConfig {
+    type File = SubscriptionGroupTable;
+    const FILE: &'static str = "subscriptionGroup.json";
+
+    fn name(&self) -> &str {
+        &self.group_name
+    }
+
+    fn pack(entries: Vec<Arc<Self>>, version: DataVersion) -> Self::File {
+        SubscriptionGroupTable {
+            data_version: version,
+            subscription_group_table: entries
+                .into_iter()
+                .map(|entry| (entry.group_name.clone(), Arc::unwrap_or_clone(entry)))
+                .collect(),
+            ..Default::default()
+        }
+    }
+
+    fn unpack(file: Self::File) -> (Vec<Self>, DataVersion) {
+        (file.subscription_group_table.into_values().collect(), file.data_version)
+    }
+}
+
+/// The consumer groups.
+pub(crate) struct Groups {
+    table: ConfigTable<SubscriptionGroupConfig>,
+    auto_create: bool,
+    clock: Clock,
+}
+
+impl Groups {
+    /// Reads the table of `dir` and adds the groups every broker has.
+    pub(crate) fn open(dir: &Path, config: &BrokerConfig, durability: Durability) -> Result<Self, TableError> {
+        let groups = Self {
+            table: ConfigTable::open(dir, durability)?,
+            auto_create: config.auto_create_subscription_group,
+            clock: config.clock.clone(),
+        };
+        for name in BUILTIN {
+            groups.table.entry_or_make(name, groups.clock.now_millis(), || SubscriptionGroupConfig::new(name))?;
+        }
+        Ok(groups)
+    }
+
+    /// The table itself, for its file.
+    pub(crate) fn table(&self) -> &ConfigTable<SubscriptionGroupConfig> {
+        &self.table
+    }
+
+    /// The group, if it is known; it is not made.
+    pub(crate) fn known(&self, name: &str) -> Option<Arc<SubscriptionGroupConfig>> {
+        self.table.entry(name)
+    }
+
+    /// The group, made with the defaults when it is unknown, well named, and groups may be made.
+    ///
+    /// # Errors
+    /// A failed write of the table.
+    pub(crate) fn group(&self, name: &str) -> Result<Option<Arc<SubscriptionGroupConfig>>, Refusal> {
+        if let Some(known) = self.table.entry(name) {
+            return Ok(Some(known));
+        }
+        if !(self.auto_create || names::is_system_group(name)) || names::check_group(name).is_err() {
+            return Ok(None);
+        }
+        let (group, made) = self.table.entry_or_make(name, self.clock.now_millis(), || SubscriptionGroupConfig::new(name))?;
+        if made {
+            tracing::info!(group = name, "consumer group made");
+        }
+        Ok(Some(group))
+    }
+
+    /// Puts a group, new or changed.
+    pub(crate) fn put(&self, group: SubscriptionGroupConfig) -> Result<(), Refusal> {
+        self.table.put(group, self.clock.now_millis())?;
+        Ok(())
+    }
+
+    /// Removes a group; whether there was one.
+    pub(crate) fn remove(&self, name: &str) -> Result<bool, Refusal> {
+        Ok(self.table.remove(name, self.clock.now_millis())?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+    use super::*;
+
+    #[test]
+    fn an_unknown_group_is_made_with_sixteen_retries_unless_that_is_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let groups = Groups::open(dir.path(), &BrokerConfig::default(), Durability::Process).unwrap();
+        let made = groups.group("CG").unwrap().unwrap();
+        assert_eq!((made.retry_max_times, made.retry_queue_nums), (16, 1));
+        assert!(groups.group("no good").unwrap().is_none());
+
+        let off = BrokerConfig { auto_create_subscription_group: false, ..BrokerConfig::default() };
+        let dir = tempfile::tempdir().unwrap();
+        let groups = Groups::open(dir.path(), &off, Durability::Process).unwrap();
+        assert!(groups.group("CG").unwrap().is_none());
+        assert!(groups.group("TOOLS_CONSUMER").unwrap().is_some());
+    }
+}

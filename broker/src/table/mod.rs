@@ -1,0 +1,226 @@
+//! Tables of named configurations (topics, consumer groups) that survive a kill.
+//!
+//! ```text
+//! put / remove ─▶ one line appended to NAME.json.journal ─▶ map ─▶ changed ─▶ persist: the whole NAME.json, behind it
+//! open: NAME.json, then the journal's lines over it
+//! ```
+//! Rewriting a file of 10,000 topics for each new topic would make creating them quadratic, so a change costs one line;
+//! the file is rewritten behind it, several changes at a time, and the lines it covers are dropped. Apache's broker
+//! reads the file alone: a clean stop leaves no journal.
+mod journal;
+
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use bindery_protocol::bodies::DataVersion;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::Notify;
+
+use self::journal::{Change, Journal};
+use crate::store::{JsonFile, StoreError};
+
+/// What a [`ConfigTable`] holds, and the shape of its file.
+pub(crate) trait Entry: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The whole file.
+    type File: Serialize + DeserializeOwned;
+    /// Name of the file in `config/`.
+    const FILE: &'static str;
+    /// The key.
+    fn name(&self) -> &str;
+    /// The file's content.
+    fn pack(entries: Vec<Arc<Self>>, version: DataVersion) -> Self::File;
+    /// The table's content.
+    fn unpack(file: Self::File) -> (Vec<Self>, DataVersion);
+}
+
+/// Why a table can't be read or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// Neither the file nor its backup can be read.
+    #[error("cannot read or write the configuration table {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Cause.
+        #[source]
+        source: StoreError,
+    },
+    /// The journal of changes can't be read or written.
+    #[error("cannot use the journal {}", path.display())]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// Cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Whether each change waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// A change survives the death of the process.
+    Process,
+    /// A change survives the loss of power.
+    Power,
+}
+
+/// A table of named configurations with its file and its journal.
+pub(crate) struct ConfigTable<T: Entry> {
+    state: RwLock<State<T>>,
+    file: JsonFile,
+    path: PathBuf,
+    changed: Notify,
+}
+
+struct State<T> {
+    entries: HashMap<String, Arc<T>>,
+    version: DataVersion,
+    journal: Journal<T>,
+}
+
+impl<T: Entry> std::fmt::Debug for ConfigTable<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfigTable").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<T: Entry> ConfigTable<T> {
+    /// Reads the table of `dir`, which must exist.
+    pub(crate) fn open(dir: &Path, durability: Durability) -> Result<Self, TableError> {
+        let path = dir.join(T::FILE);
+        let file = JsonFile::new(path.clone());
+        let loaded: Option<T::File> =
+            file.load().map_err(|source| TableError::File { path: path.clone(), source })?;
+        let (entries, version) = loaded.map(T::unpack).unwrap_or_default();
+        let mut entries: HashMap<_, _> =
+            entries.into_iter().map(|entry| (entry.name().to_owned(), Arc::new(entry))).collect();
+        let (journal, changes): (Journal<T>, _) = Journal::open(&path, durability)?;
+        for change in changes {
+            match change {
+                Change::Put(entry) => entries.insert(entry.name().to_owned(), Arc::new(entry)),
+                Change::Remove(name) => entries.remove(&name),
+            };
+        }
+        Ok(Self { state: RwLock::new(State { entries, version, journal }), file, path, changed: Notify::new() })
+    }
+
+    /// The entry of that name.
+    pub(crate) fn entry(&self, name: &str) -> Option<Arc<T>> {
+        self.read().entries.get(name).cloned()
+    }
+
+    /// All entries, in no order.
+    pub(crate) fn entries(&self) -> Vec<Arc<T>> {
+        self.read().entries.values().cloned().collect()
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.read().entries.len()
+    }
+
+    /// The version of the table: it rises with every change.
+    pub(crate) fn version(&self) -> DataVersion {
+        self.read().version.clone()
+    }
+
+    /// Puts an entry, new or changed; an equal one changes nothing and is not written.
+    ///
+    /// # Errors
+    /// [`TableError::Journal`]; the table is unchanged then.
+    pub(crate) fn put(&self, entry: T, now: i64) -> Result<Arc<T>, TableError> {
+        let mut state = self.write();
+        if let Some(known) = state.entries.get(entry.name())
+            && **known == entry
+        {
+            return Ok(known.clone());
+        }
+        self.insert(&mut state, entry, now)
+    }
+
+    /// The entry of that name, made by `make` when there is none. Two callers at a time get the same one; the flag
+    /// says whether this call made it.
+    ///
+    /// # Errors
+    /// [`TableError::Journal`]; the table is unchanged then.
+    pub(crate) fn entry_or_make(
+        &self, name: &str, now: i64, make: impl FnOnce() -> T,
+    ) -> Result<(Arc<T>, bool), TableError> {
+        if let Some(known) = self.entry(name) {
+            return Ok((known, false));
+        }
+        let mut state = self.write();
+        if let Some(known) = state.entries.get(name) {
+            return Ok((known.clone(), false));
+        }
+        self.insert(&mut state, make(), now).map(|entry| (entry, true))
+    }
+
+    fn insert(&self, state: &mut State<T>, entry: T, now: i64) -> Result<Arc<T>, TableError> {
+        state.journal.append(&Change::Put(entry.clone()))?;
+        let name = entry.name().to_owned();
+        let entry = Arc::new(entry);
+        state.entries.insert(name, entry.clone());
+        next_version(&mut state.version, now);
+        self.changed.notify_one();
+        Ok(entry)
+    }
+
+    /// Removes an entry; `None` when there was none.
+    ///
+    /// # Errors
+    /// [`TableError::Journal`]; the table is unchanged then.
+    pub(crate) fn remove(&self, name: &str, now: i64) -> Result<Option<Arc<T>>, TableError> {
+        let mut state = self.write();
+        if !state.entries.contains_key(name) {
+            return Ok(None);
+        }
+        state.journal.append(&Change::Remove(name.to_owned()))?;
+        next_version(&mut state.version, now);
+        self.changed.notify_one();
+        Ok(state.entries.remove(name))
+    }
+
+    /// Waits for a change since the last call returned. Cancel safe.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Writes the whole file and drops the journal's lines it covers. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`TableError`]; nothing is lost then, the journal still holds the changes.
+    pub(crate) fn persist(&self) -> Result<(), TableError> {
+        let content = {
+            let mut state = self.write();
+            state.journal.set_aside()?;
+            T::pack(state.entries.values().cloned().collect(), state.version.clone())
+        };
+        self.file.persist(&content).map_err(|source| TableError::File { path: self.path.clone(), source })?;
+        // Only what was set aside before the content was taken is covered by the file.
+        self.write().journal.drop_aside()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<T>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State<T>> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `DataVersion.nextVersion` of Apache RocketMQ: the time of the change, and a counter.
+pub(crate) fn next_version(version: &mut DataVersion, now: i64) {
+    version.timestamp = now;
+    version.counter += 1;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::time::Duration;
+
+use bindery_protocol::{
+    bodies::{self, LockBatchBody, LockBatchReply, MessageQueue},
+    codes::{RequestCode, ResponseCode},
+    frame::Request,
+    headers::{ConsumerGroupHeader, OffsetReply, QueryOffsetHeader, UnregisterClientHeader, UpdateOffsetHeader},
+};
+
+use crate::support::{Fixture, Peer, pull_request, until};
+
+async fn members(peer: &Peer, group: &str) -> Vec<String> {
+    let header = ConsumerGroupHeader { consumer_group: group.into() };
+    let answer = peer.call(Request::new(RequestCode::GET_CONSUMER_LIST_BY_GROUP).with(&header)).await;
+    if answer.response_code() != ResponseCode::SUCCESS {
+        return Vec::new();
+    }
+    let mut ids = bodies::from_slice::<bodies::ConsumerIds>(&answer.body).unwrap().consumer_id_list;
+    ids.sort();
+    ids
+}
+
+#[tokio::test]
+async fn members_are_told_when_one_joins_leaves_or_is_lost() {
+    let fixture = Fixture::start().await;
+    let (first, second, third) = (fixture.peer().await, fixture.peer().await, fixture.peer().await);
+    first.consume("g", "c1", "T", "*").await;
+    assert_eq!(first.asked(1).await[0], (RequestCode::NOTIFY_CONSUMER_IDS_CHANGED, "g".to_owned()));
+    second.consume("g", "c2", "T", "*").await;
+    first.asked(2).await;
+    third.consume("g", "c3", "T", "*").await;
+    first.asked(3).await;
+    assert_eq!(members(&first, "g").await, ["c1", "c2", "c3"]);
+    second.consume("g", "c2", "T", "*").await;
+    assert_eq!(first.asked(3).await.len(), 3, "a mere sign of life is no change");
+
+    let leave = UnregisterClientHeader { client_id: "c2".into(), producer_group: None, consumer_group: Some("g".into()) };
+    second.ok(Request::new(RequestCode::UNREGISTER_CLIENT).with(&leave)).await;
+    first.asked(4).await;
+    third.connection.close();
+    first.asked(5).await;
+    assert_eq!(members(&first, "g").await, ["c1"]);
+}
+
+#[tokio::test]
+async fn a_client_silent_for_two_minutes_is_taken_out() {
+    let fixture = Fixture::start().await;
+    let (silent, alive) = (fixture.peer().await, fixture.peer().await);
+    silent.consume("g", "silent", "T", "*").await;
+    alive.consume("g", "alive", "T", "*").await;
+    for _ in 0..14 {
+        fixture.clock.advance(Duration::from_secs(10));
+        alive.consume("g", "alive", "T", "*").await;
+    }
+    until(|| async { members(&alive, "g").await == ["alive"] }).await;
+}
+
+#[tokio::test]
+async fn a_heartbeat_makes_the_group_and_its_retry_topic() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    peer.consume("g", "c1", "T", "*").await;
+    let mut request = Request::new(RequestCode::GET_TOPIC_CONFIG);
+    request.ext.put("topic", "%RETRY%g");
+    let config: bodies::TopicConfig = bodies::from_slice(&peer.ok(request).await.body).unwrap();
+    assert_eq!((config.write_queue_nums, config.perm), (1, 6));
+}
+
+fn lock(client_id: &str) -> Request {
+    let body = LockBatchBody {
+        client_id: client_id.into(),
+        consumer_group: "g".into(),
+        mq_set: vec![MessageQueue { broker_name: "broker-t".into(), queue_id: 0, topic: "T".into() }],
+        ..LockBatchBody::default()
+    };
+    Request::new(RequestCode::LOCK_BATCH_MQ).body(bodies::to_vec(&body).unwrap())
+}
+
+#[tokio::test]
+async fn a_queue_lock_lasts_a_minute_without_renewal() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    let granted = |client: &'static str| {
+        let peer = &peer;
+        async move {
+            let answer = peer.ok(lock(client)).await;
+            bodies::from_slice::<LockBatchReply>(&answer.body).unwrap().lock_ok_mq_set.len()
+        }
+    };
+    assert_eq!(granted("a").await, 1);
+    assert_eq!(granted("b").await, 0);
+    fixture.clock.advance(Duration::from_millis(59_999));
+    assert_eq!(granted("b").await, 0);
+    fixture.clock.advance(Duration::from_millis(1));
+    assert_eq!(granted("b").await, 1);
+    assert_eq!(granted("a").await, 0);
+}
+
+fn query(group: &str, queue_id: i32, zero: Option<bool>) -> Request {
+    let header = QueryOffsetHeader {
+        consumer_group: group.to_owned().into(),
+        topic: "T".into(),
+        queue_id,
+        set_zero_if_not_found: zero,
+    };
+    Request::new(RequestCode::QUERY_CONSUMER_OFFSET).with(&header)
+}
+
+#[tokio::test]
+async fn committed_offsets_are_answered_and_missing_ones_by_the_age_of_the_queue() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    peer.consume("g", "c1", "T", "*").await;
+    peer.send("T", 0, "x", "").await;
+    let young = peer.ok(query("g", 0, None)).await;
+    assert_eq!(young.header::<OffsetReply>().unwrap().offset, 0);
+    peer.refused(query("g", 0, Some(false)), ResponseCode::QUERY_NOT_FOUND).await;
+    peer.refused(query("g", 1, None), ResponseCode::QUERY_NOT_FOUND).await;
+
+    let commit = |group: &str, topic: &str, offset| {
+        let header = UpdateOffsetHeader {
+            consumer_group: group.to_owned().into(),
+            topic: topic.to_owned().into(),
+            queue_id: 0,
+            commit_offset: offset,
+        };
+        Request::new(RequestCode::UPDATE_CONSUMER_OFFSET).with(&header)
+    };
+    peer.ok(commit("g", "T", 1)).await;
+    assert_eq!(peer.ok(query("g", 0, Some(false))).await.header::<OffsetReply>().unwrap().offset, 1);
+    peer.refused(commit("stranger", "T", 1), ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST).await;
+    peer.refused(commit("g", "Nope", 1), ResponseCode::TOPIC_NOT_EXIST).await;
+
+    peer.call(pull_request("g", "T", 0, 0, 1 | 4, 0)).await;
+    assert_eq!(peer.ok(query("g", 0, None)).await.header::<OffsetReply>().unwrap().offset, 0, "a pull commits too");
+}

@@ -1,0 +1,13 @@
+//! A broker over a real socket, spoken to in frames.
+//!
+//! ```text
+//! test ─▶ Peer (one connection) ─▶ Broker on any free port, store in a temporary folder, time moved by hand
+//! ```
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod admin;
+mod clients;
+mod delivery;
+mod restart;
+mod sending;
+mod support;
