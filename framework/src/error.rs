@@ -18,6 +18,9 @@ pub enum Error {
     /// The configuration, or its use by the code, has mistakes; nothing was connected. Ends the process with 78.
     #[error("{0}")]
     Config(#[source] ConfigErrors),
+    /// As [`Config`](Self::Config), and already told in another form.
+    #[error("the configuration has {} errors", .0.error_count())]
+    ConfigReported(#[source] ConfigErrors),
     /// The web server's address is taken or not ours.
     #[error(
         "cannot listen on port {port} for HTTP: {source}; choose another with `server.port` (0 takes any free one)"
@@ -86,7 +89,7 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) => ExitCode::from(crate::config::EXIT_CONFIG),
+            Self::Config(_) | Self::ConfigReported(_) => ExitCode::from(crate::config::EXIT_CONFIG),
             _ => ExitCode::FAILURE,
         }
     }

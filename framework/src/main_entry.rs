@@ -34,6 +34,7 @@ where
         Err(error) => {
             match &error {
                 Error::Config(errors) => eprintln!("{errors}"),
+                Error::ConfigReported(_) => {}
                 other => eprintln!("error: {}", Chain(other)),
             }
             error.exit_code()

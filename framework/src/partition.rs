@@ -8,7 +8,7 @@
 //! The count is taken once, from the topic's writable queues or from `partition-count`, and kept for the life of the
 //! process: a count that changes moves keys to other queues and breaks their order.
 
-use bindery_expression::{Expression, Value, partition_for};
+use bindery_expression::{Expression, PartitionCount, PartitionError, default_selector, partition};
 
 use crate::binding::{BindError, SendError};
 use crate::config::BindingConfig;
@@ -20,7 +20,7 @@ use crate::headers::{Headers, names};
 pub struct Partitioning {
     binding: String,
     key: Option<Key>,
-    count: u32,
+    count: PartitionCount,
 }
 
 #[derive(Debug)]
@@ -29,29 +29,32 @@ struct Key {
     expression: Expression,
 }
 
+impl Key {
+    fn of(output: &BindingConfig) -> Result<Option<Self>, BindError> {
+        let Some(text) = &output.producer.partition_key_expression else {
+            return Ok(None);
+        };
+        match bindery_expression::parse(text) {
+            Ok(expression) => Ok(Some(Self {
+                text: text.clone(),
+                expression,
+            })),
+            Err(source) => Err(BindError::Expression {
+                binding: output.name.clone(),
+                expression: text.clone(),
+                source: Box::new(source),
+            }),
+        }
+    }
+}
+
 impl Partitioning {
     /// The rule of an output whose topic has `queues` writable queues. Without a key everything goes to partition 0.
     ///
     /// # Errors
     /// The expression does not parse, or `partition-count` is above the number of queues.
     pub fn new(output: &BindingConfig, queues: u32) -> Result<Self, BindError> {
-        let key = match &output.producer.partition_key_expression {
-            None => None,
-            Some(text) => match bindery_expression::parse(text) {
-                Ok(expression) => Some(Key {
-                    text: text.clone(),
-                    expression,
-                }),
-                Err(source) => {
-                    let (binding, expression) = (output.name.clone(), text.clone());
-                    return Err(BindError::Expression {
-                        binding,
-                        expression,
-                        source: Box::new(source),
-                    });
-                }
-            },
-        };
+        let key = Key::of(output)?;
         let count = output.producer.partition_count.unwrap_or(queues);
         if count > queues {
             let (binding, destination) = (output.name.clone(), output.destination.clone());
@@ -66,10 +69,17 @@ impl Partitioning {
             tracing::warn!(binding = %output.name, partition_count = count, queues,
                 "partition-count differs from the topic's queues: a Java producer with the same file would use the queues");
         }
+        let Some(count) = PartitionCount::new(count) else {
+            let (binding, destination) = (output.name.clone(), output.destination.clone());
+            return Err(BindError::NoQueues {
+                binding,
+                destination,
+            });
+        };
         Ok(Self {
             binding: output.name.clone(),
             key,
-            count: count.max(1),
+            count,
         })
     }
 
@@ -82,21 +92,22 @@ impl Partitioning {
             return self.overridden(text);
         }
         let Some(key) = &self.key else { return Ok(0) };
-        match payload.evaluate(&key.expression, headers) {
-            Ok(Value::Null) => Err(SendError::PartitionKeyNull {
+        let value = payload
+            .evaluate(&key.expression, headers)
+            .map_err(|source| self.failed(&key.text, source))?;
+        match default_selector(&value) {
+            Ok(selected) => Ok(partition(selected, self.count)),
+            Err(PartitionError::NullKey) => Err(SendError::PartitionKeyNull {
                 binding: self.binding.clone(),
                 expression: key.text.clone(),
             }),
-            Ok(value) => {
-                partition_for(&value, self.count).map_err(|source| self.failed(&key.text, source))
-            }
             Err(source) => Err(self.failed(&key.text, source)),
         }
     }
 
     fn overridden(&self, text: &str) -> Result<u32, SendError> {
         match text.trim().parse::<i32>() {
-            Ok(number) => Ok(number.unsigned_abs() % self.count),
+            Ok(selected) => Ok(partition(selected, self.count)),
             Err(source) => Err(SendError::Header {
                 binding: self.binding.clone(),
                 source: Box::new(source),

@@ -10,10 +10,13 @@ use std::sync::Arc;
 use axum::Router;
 
 use super::assembly::Assembly;
+use super::flags;
 use super::handle::AppHandle;
 use super::program::Program;
 use crate::binder::Binder;
-use crate::config::{Config, ConfigErrors, LoadOptions, Loaded, Usage, check_usage};
+use crate::config::{
+    Config, ConfigErrors, DeclaredBinding, Flags, LoadOptions, Loaded, Usage, check_usage,
+};
 use crate::error::{Error, Result};
 use crate::handler::AppContext;
 use crate::log::LogLevels;
@@ -115,6 +118,19 @@ impl AppBuilder {
         self
     }
 
+    /// Declares an output that is named at run time only, through [`StreamBridge`](crate::StreamBridge).
+    #[track_caller]
+    pub fn output(mut self, binding: impl Into<String>) -> Self {
+        let caller = std::panic::Location::caller();
+        self.program.outputs.push(DeclaredBinding {
+            name: binding.into(),
+            by: "`AppBuilder::output`".to_owned(),
+            file: caller.file().to_owned(),
+            line: caller.line(),
+        });
+        self
+    }
+
     /// Declares the bindings of a `#[bindings]` struct that no handler asks for; with the inventory it is known already.
     pub fn bindings<S: BindingSource>(mut self) -> Self {
         self.program.add_source(S::descriptor());
@@ -149,6 +165,24 @@ impl AppBuilder {
         self
     }
 
+    /// What the command line asks instead of a run; only of a program that is configured by its process.
+    fn asked(&self) -> Option<Flags> {
+        let ConfigSource::Process = self.source else {
+            return None;
+        };
+        let (flags, _settings) = Flags::parse(&LoadOptions::from_process().args);
+        flags::asks(&flags).then_some(flags)
+    }
+
+    /// Adds what attributes registered, and what handlers ask for.
+    fn complete_program(&mut self) {
+        if self.inventory {
+            let explicit = std::mem::replace(&mut self.program, Program::registered());
+            self.program.add(explicit);
+        }
+        self.program.add_required_sources();
+    }
+
     /// Starts the application and returns when all bindings are up.
     ///
     /// # Errors
@@ -156,18 +190,8 @@ impl AppBuilder {
     /// failed first. What had been started is stopped again.
     pub async fn start(mut self) -> Result<AppHandle> {
         let began = std::time::Instant::now();
-        if self.inventory {
-            let Program {
-                mut handlers,
-                sources,
-            } = std::mem::replace(&mut self.program, Program::registered());
-            self.program.handlers.append(&mut handlers);
-            for source in sources {
-                self.program.add_source(source);
-            }
-        }
-        self.program.add_required_sources();
-        let loaded = load(self.source, self.overrides, &self.program)?;
+        self.complete_program();
+        let loaded = load(self.source, self.overrides, &self.program).map_err(Error::Config)?;
         if let Some(log) = &self.log {
             log.apply(&loaded.config.logging);
         }
@@ -193,7 +217,11 @@ impl AppBuilder {
     ///
     /// # Errors
     /// As [`start`](Self::start), or what could not be stopped in order.
-    pub async fn run(self) -> Result<()> {
+    pub async fn run(mut self) -> Result<()> {
+        if let Some(flags) = self.asked() {
+            self.complete_program();
+            return flags::answer(&flags, load(self.source, self.overrides, &self.program));
+        }
         let mut signals = crate::signals::Signals::listen()?;
         let app = self.start().await?;
         tokio::select! {
@@ -214,14 +242,13 @@ fn load(
     source: ConfigSource,
     overrides: Vec<(String, String)>,
     program: &Program,
-) -> Result<Loaded> {
+) -> std::result::Result<Loaded, ConfigErrors> {
     let usage = program.usage();
-    let loaded = match source {
+    match source {
         ConfigSource::Loaded(loaded) => checked(*loaded, &usage),
         ConfigSource::Process => load_with(LoadOptions::from_process(), overrides, &usage),
         ConfigSource::Options(options) => load_with(*options, overrides, &usage),
-    };
-    loaded.map_err(Error::Config)
+    }
 }
 
 fn checked(mut loaded: Loaded, usage: &Usage) -> std::result::Result<Loaded, ConfigErrors> {

@@ -171,6 +171,10 @@ impl Running {
     /// Stops everything that was started; the failures, in order.
     pub(super) async fn stop(&mut self) -> Vec<Error> {
         let mut failures = Vec::new();
+        // First no more messages, then the end of pauses: a message that is given back must not be taken again at once.
+        for input in self.bindings.inputs() {
+            input.pause().await;
+        }
         self.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;

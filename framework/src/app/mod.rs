@@ -9,6 +9,7 @@
 
 mod assembly;
 mod builder;
+mod flags;
 mod handle;
 mod program;
 mod report;

@@ -13,6 +13,8 @@ use crate::registry::{
 pub(super) struct Program {
     pub(super) handlers: Vec<Handler>,
     pub(super) sources: Vec<&'static SourceDescriptor>,
+    /// Outputs that code names at run time only.
+    pub(super) outputs: Vec<DeclaredBinding>,
 }
 
 impl Program {
@@ -21,6 +23,15 @@ impl Program {
         Self {
             handlers: registered_handlers(),
             sources: registered_sources(),
+            outputs: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, mut other: Self) {
+        self.handlers.append(&mut other.handlers);
+        self.outputs.append(&mut other.outputs);
+        for source in other.sources {
+            self.add_source(source);
         }
     }
 
@@ -51,7 +62,10 @@ impl Program {
 
     /// Names of all inputs and outputs, each with where it is named.
     pub(super) fn usage(&self) -> Usage {
-        let mut usage = Usage::default();
+        let mut usage = Usage {
+            outputs: self.outputs.clone(),
+            ..Usage::default()
+        };
         for handler in &self.handlers {
             let declared = |name: &str, what: &str| DeclaredBinding {
                 name: name.to_owned(),

@@ -237,6 +237,14 @@ pub enum BindError {
         /// Writable queues.
         queues: u32,
     },
+    /// A partitioned output's topic has no writable queue.
+    #[error("output `{binding}`: `{destination}` has no writable queue")]
+    NoQueues {
+        /// The output.
+        binding: String,
+        /// Destination.
+        destination: String,
+    },
     /// A handler cannot be built.
     #[error("the handler `{handler}` needs {what}, which the application does not have")]
     Missing {

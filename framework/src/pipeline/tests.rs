@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::binder::memory::MemoryBinder;
-use crate::config::{BindingConfig, Config, Loaded, RocketmqBinding};
+use crate::config::LoadOptions;
 use crate::handler::{HandlerError, Outcome, Redelivery, State};
 use crate::registry::Handler;
 use crate::{App, AppHandle, Headers, Message};
@@ -33,6 +33,18 @@ struct Order {
     step: u32,
 }
 
+const BINDINGS: &str = "
+spring.cloud.stream:
+  default-binder: memory
+  default.consumer.max-attempts: 1
+  bindings:
+    input: { destination: orders, group: group }
+    output: { destination: orders }
+    answers: { destination: answers }
+bindery.config.allow-unused: true
+bindery.topics.orders.queues: 4
+";
+
 struct Bench {
     broker: MemoryBinder,
     seen: Seen,
@@ -40,37 +52,16 @@ struct Bench {
 }
 
 impl Bench {
-    /// An application with `input` and `output` on topic `orders`, and `answers` for replies.
-    async fn start(change: impl FnOnce(&mut Config), handlers: Vec<Handler>) -> Self {
-        let mut config = Config {
-            default_binder: Some("memory".to_owned()),
-            ..Config::default()
-        };
-        for (name, destination) in [
-            ("input", "orders"),
-            ("output", "orders"),
-            ("answers", "answers"),
-        ] {
-            let mut binding = BindingConfig::new(name, destination);
-            binding.group = (name == "input").then(|| "group".to_owned());
-            binding.consumer.max_attempts = 1;
-            config.bindings.insert(name.to_owned(), binding);
-            config
-                .rocketmq
-                .bindings
-                .insert(name.to_owned(), RocketmqBinding::default());
-        }
-        change(&mut config);
-        config.bindery.allow_unused = true;
+    /// An application with `input` and `output` on topic `orders`, and `answers` for replies; `more` is added to its
+    /// configuration.
+    async fn start(more: &str, handlers: Vec<Handler>) -> Self {
         let (broker, seen) = (MemoryBinder::new(), Seen::default());
         let builder = App::builder()
-            .config(Loaded {
-                config,
-                warnings: Vec::new(),
-            })
+            .options(LoadOptions::from_text(format!("{BINDINGS}\n---\n{more}\n")))
             .without_inventory()
             .binder("memory", Arc::new(broker.clone()))
-            .bindings::<Outputs>()
+            .output("output")
+            .output("answers")
             .state(seen.clone());
         let app = handlers
             .into_iter()
@@ -97,36 +88,6 @@ impl Bench {
     }
 }
 
-/// The outputs, declared without the macro.
-struct Outputs;
-
-impl crate::registry::BindingSource for Outputs {
-    fn descriptor() -> &'static crate::registry::SourceDescriptor {
-        use crate::registry::{Direction, FieldDescriptor, SourceDescriptor};
-        const fn output(name: &'static str) -> FieldDescriptor {
-            FieldDescriptor {
-                name,
-                binding: name,
-                direction: Direction::Output,
-                payload: "Order",
-                line: 1,
-            }
-        }
-        static DESCRIPTOR: SourceDescriptor = SourceDescriptor {
-            name: "Outputs",
-            module: "tests",
-            file: "tests.rs",
-            line: 1,
-            fields: &[output("output"), output("answers")],
-        };
-        &DESCRIPTOR
-    }
-
-    fn bind(_bindings: &crate::binding::Bindings) -> Result<Self, crate::binding::BindError> {
-        Ok(Self)
-    }
-}
-
 fn order(id: i64, step: u32) -> Order {
     Order { id, step }
 }
@@ -140,7 +101,7 @@ async fn a_handler_gets_payload_and_headers() {
             headers.get("ROCKET_TAGS").unwrap_or("-")
         ));
     }
-    let bench = Bench::start(|_| {}, vec![Handler::listen("input").to(handle)]).await;
+    let bench = Bench::start("", vec![Handler::listen("input").to(handle)]).await;
     bench.send(Message::new(order(7, 0)).tag("paid")).await;
     assert_eq!(bench.finish().await, ["7 paid"]);
 }
@@ -155,14 +116,7 @@ async fn attempts_in_the_process_pause_longer_each_time() {
             Ok(())
         }
     }
-    let attempts = |config: &mut Config| {
-        config
-            .bindings
-            .get_mut("input")
-            .unwrap()
-            .consumer
-            .max_attempts = 3
-    };
+    let attempts = "spring.cloud.stream.bindings.input.consumer.max-attempts: 3";
     let bench = Bench::start(attempts, vec![Handler::listen("input").to(handle)]).await;
     let began = Instant::now();
     bench.send(order(1, 0)).await;
@@ -181,15 +135,7 @@ async fn a_message_that_always_fails_comes_again_and_is_then_dead() {
         seen.add(redelivery.broker.to_string());
         Err(HandlerError::retry("never"))
     }
-    let twice = |config: &mut Config| {
-        config
-            .rocketmq
-            .bindings
-            .get_mut("input")
-            .unwrap()
-            .consumer
-            .max_reconsume_times = 2;
-    };
+    let twice = "spring.cloud.stream.rocketmq.bindings.input.consumer.max-reconsume-times: 2";
     let bench = Bench::start(twice, vec![Handler::listen("input").to(handle)]).await;
     let broker = bench.broker.clone();
     bench.send(order(1, 0)).await;
@@ -202,7 +148,7 @@ async fn an_undecodable_payload_is_dead_at_once_and_never_handled() {
     async fn handle(_: axum::Json<Order>, seen: State<Seen>) {
         seen.add("handled");
     }
-    let bench = Bench::start(|_| {}, vec![Handler::listen("input").to(handle)]).await;
+    let bench = Bench::start("", vec![Handler::listen("input").to(handle)]).await;
     let broker = bench.broker.clone();
     bench
         .app
@@ -223,7 +169,7 @@ async fn a_panic_is_a_failure_and_the_input_goes_on() {
             "the first delivery of order 1 panics"
         );
     }
-    let bench = Bench::start(|_| {}, vec![Handler::listen("input").to(handle)]).await;
+    let bench = Bench::start("", vec![Handler::listen("input").to(handle)]).await;
     bench.send(order(1, 0)).await;
     bench.send(order(2, 0)).await;
     let mut seen = bench.finish().await;
@@ -247,7 +193,7 @@ async fn conditions_choose_the_listener() {
             .condition("payload.id > 10")
             .to(old),
     ];
-    let bench = Bench::start(|_| {}, handlers).await;
+    let bench = Bench::start("", handlers).await;
     bench
         .send(Message::new(order(1, 0)).header("type", "dog"))
         .await;
@@ -272,7 +218,7 @@ async fn an_answer_takes_over_the_headers_and_is_sent_before_the_ack() {
         .tag("answered")
     }
     let bench = Bench::start(
-        |_| {},
+        "",
         vec![Handler::listen("input").send_to("answers").to(answer)],
     )
     .await;
@@ -307,27 +253,12 @@ async fn an_ordered_input_holds_the_queue_until_the_message_is_handled() {
             Outcome::Ack
         }
     }
-    let ordered = |config: &mut Config| {
-        config
-            .rocketmq
-            .bindings
-            .get_mut("input")
-            .unwrap()
-            .consumer
-            .orderly = true;
-        config
-            .bindings
-            .get_mut("input")
-            .unwrap()
-            .consumer
-            .concurrency = 4;
-        config
-            .bindings
-            .get_mut("output")
-            .unwrap()
-            .producer
-            .partition_key_expression = Some("payload['id']".to_owned());
-    };
+    let ordered = "
+spring.cloud.stream:
+  bindings:
+    input.consumer.concurrency: 4
+    output.producer.partition-key-expression: payload['id']
+  rocketmq.bindings.input.consumer.orderly: true";
     let bench = Bench::start(ordered, vec![Handler::listen("input").to(handle)]).await;
     for step in 0..3 {
         bench.send(order(5, step)).await;
@@ -337,14 +268,8 @@ async fn an_ordered_input_holds_the_queue_until_the_message_is_handled() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_of_one_key_go_to_the_queue_that_java_would_choose() {
-    let keyed = |config: &mut Config| {
-        config
-            .bindings
-            .get_mut("output")
-            .unwrap()
-            .producer
-            .partition_key_expression = Some("payload['id']".to_owned());
-    };
+    let keyed =
+        "spring.cloud.stream.bindings.output.producer.partition-key-expression: payload['id']";
     let bench = Bench::start(keyed, Vec::new()).await;
     let mut queues = Vec::new();
     for id in [1, 2, 3, 4, 5, 6, 7, 8, -7] {
@@ -372,7 +297,7 @@ async fn a_rejected_message_is_dead_and_a_skipped_one_is_not() {
             Outcome::Skip
         }
     }
-    let bench = Bench::start(|_| {}, vec![Handler::listen("input").to(handle)]).await;
+    let bench = Bench::start("", vec![Handler::listen("input").to(handle)]).await;
     let broker = bench.broker.clone();
     bench.send(order(1, 0)).await;
     bench.send(order(2, 0)).await;
@@ -386,12 +311,11 @@ async fn stopping_gives_back_a_message_that_waits_for_its_next_attempt() {
         seen.add("tried");
         Outcome::Retry
     }
-    let attempts = |config: &mut Config| {
-        let consumer = &mut config.bindings.get_mut("input").unwrap().consumer;
-        consumer.max_attempts = 2;
-        consumer.back_off.initial = Duration::from_secs(3600);
-        consumer.back_off.max = Duration::from_secs(3600);
-    };
+    let attempts = "
+spring.cloud.stream.bindings.input.consumer:
+  max-attempts: 2
+  back-off-initial-interval: 3600000
+  back-off-max-interval: 3600000";
     let bench = Bench::start(attempts, vec![Handler::listen("input").to(handle)]).await;
     let seen = bench.seen.clone();
     bench.send(order(1, 0)).await;
@@ -417,7 +341,7 @@ async fn a_paused_input_takes_nothing_until_it_is_resumed() {
     async fn handle(seen: State<Seen>) {
         seen.add("handled");
     }
-    let bench = Bench::start(|_| {}, vec![Handler::listen("input").to(handle)]).await;
+    let bench = Bench::start("", vec![Handler::listen("input").to(handle)]).await;
     let input = bench.app.input("input").unwrap();
     input.pause().await;
     bench.send(order(1, 0)).await;
@@ -430,18 +354,8 @@ async fn a_paused_input_takes_nothing_until_it_is_resumed() {
 #[tokio::test(start_paused = true)]
 async fn missing_state_is_told_with_the_handlers_that_need_it() {
     async fn handle(_: State<u64>) {}
-    let mut config = Config {
-        default_binder: Some("memory".to_owned()),
-        ..Config::default()
-    };
-    let mut input = BindingConfig::new("input", "orders");
-    input.group = Some("group".to_owned());
-    config.bindings.insert("input".to_owned(), input);
     let started = App::builder()
-        .config(Loaded {
-            config,
-            warnings: Vec::new(),
-        })
+        .options(LoadOptions::from_text(format!("{BINDINGS}\n")))
         .without_inventory()
         .handler(Handler::listen("input").name("needs_number").to(handle))
         .start()
