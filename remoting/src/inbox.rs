@@ -4,11 +4,17 @@
 //! socket ─ read ─▶ Inbox ─ Frame::decode ─▶ frames that share the buffer
 //! ```
 //! The buffer grows with what really arrives, never with what a length word announces, and an idle connection has none.
-use std::io;
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
 
 use bindery_protocol::frame::{Frame, FrameError};
 use bytes::BytesMut;
-use tokio::{io::AsyncReadExt, net::tcp::OwnedReadHalf};
+use tokio::net::tcp::OwnedReadHalf;
+use tokio_util::io::poll_read_buf;
 
 /// First and smallest read.
 const MIN_READ: usize = 4 * 1024;
@@ -39,16 +45,28 @@ impl Inbox {
     /// Reads once; the number of bytes, 0 at the end of the stream. While nothing is there to be read and no frame has
     /// begun, no buffer is held. Cancel safe.
     pub(crate) async fn fill(&mut self, socket: &mut OwnedReadHalf) -> io::Result<usize> {
+        poll_fn(|cx| self.poll_fill(socket, cx)).await
+    }
+
+    fn poll_fill(
+        &mut self,
+        socket: &mut OwnedReadHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         if self.buf.is_empty() {
             self.buf = BytesMut::new();
-            socket.readable().await?;
         }
-        let room = self.room();
-        self.buf.reserve(room);
+        ready!(socket.as_ref().poll_read_ready(cx))?;
+        self.buf.reserve(self.room());
         let room = self.buf.capacity() - self.buf.len();
-        let count = socket.read_buf(&mut self.buf).await?;
-        self.adapt(count, room);
-        Ok(count)
+        let read = poll_read_buf(Pin::new(socket), cx, &mut self.buf);
+        match &read {
+            Poll::Ready(Ok(count)) => self.adapt(*count, room),
+            // After a read that filled its room the socket counts as readable until it has said otherwise.
+            Poll::Pending if self.buf.is_empty() => self.buf = BytesMut::new(),
+            Poll::Ready(Err(_)) | Poll::Pending => {}
+        }
+        read
     }
 
     /// The next whole frame.
@@ -78,5 +96,52 @@ impl Inbox {
         } else if count < self.read_size / 4 {
             self.read_size = (self.read_size / 2).max(MIN_READ);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use tokio::{
+        io::AsyncWriteExt,
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_idle_connection_holds_no_buffer_however_much_it_has_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (mut socket, _write) = listener.accept().await.unwrap().0.into_split();
+        let mut inbox = Inbox::new(1 << 24);
+        for size in [MIN_READ, MIN_READ - 1, 3 * MAX_READ] {
+            sender.write_all(&vec![0; size]).await.unwrap();
+            let mut seen = 0;
+            while seen < size {
+                seen += inbox.fill(&mut socket).await.unwrap();
+                inbox.buf.clear();
+            }
+            let waiting = poll_fn(|cx| Poll::Ready(inbox.poll_fill(&mut socket, cx))).await;
+            assert!(waiting.is_pending());
+            assert_eq!(inbox.buf.capacity(), 0, "after {size} bytes");
+        }
+    }
+
+    #[test]
+    fn room_grows_with_what_has_come_and_not_with_what_is_announced() {
+        let mut inbox = Inbox::new(1 << 24);
+        inbox
+            .buf
+            .extend_from_slice(&((1 << 24) - 4_i32).to_be_bytes());
+        assert_eq!(inbox.room(), FRAME_STEP);
+        inbox.buf.resize(4 * FRAME_STEP, 0);
+        assert_eq!(inbox.room(), 4 * FRAME_STEP);
+        inbox.buf.resize((1 << 24) - 10, 0);
+        assert_eq!(inbox.room(), MIN_READ);
+        inbox.buf[..4].copy_from_slice(&(-1_i32).to_be_bytes());
+        assert_eq!(inbox.room(), MIN_READ);
     }
 }
