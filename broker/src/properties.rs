@@ -170,11 +170,14 @@ impl Properties {
     }
 
     /// The entries whose keys are not in `known`, each with the most similar known one.
-    pub fn unknown<'a>(&self, known: impl IntoIterator<Item = &'a str> + Clone) -> Vec<Mistake> {
-        let is_known = |entry: &Entry| known.clone().into_iter().any(|key| key == entry.key);
-        let strangers = self.entries.iter().filter(|entry| !is_known(entry));
+    #[must_use]
+    pub fn unknown(&self, known: &[&str]) -> Vec<Mistake> {
+        let strangers = self
+            .entries
+            .iter()
+            .filter(|entry| !known.contains(&entry.key.as_str()));
         strangers
-            .map(|entry| entry.unknown(known.clone()))
+            .map(|entry| entry.unknown(known.iter().copied()))
             .collect()
     }
 }
@@ -464,7 +467,7 @@ mod tests {
     fn a_misspelt_key_is_reported_with_its_line_and_the_right_name() {
         let properties =
             Properties::parse("listenPort=1\nscanNotActivBrokerInterval=5\nxyz=1\n").unwrap();
-        let mistakes = properties.unknown(["listenPort", "scanNotActiveBrokerInterval"]);
+        let mistakes = properties.unknown(&["listenPort", "scanNotActiveBrokerInterval"]);
         let texts: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
         assert_eq!(
             texts,

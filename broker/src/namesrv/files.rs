@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{kv::KvStore, refusal::Refusal};
-use crate::store::{StoreError, json_file::JsonFile};
+use crate::store::{JsonFile, StoreError};
 
 /// Where a name server keeps what must survive it. All of it blocks for the disk.
 #[derive(Debug)]
