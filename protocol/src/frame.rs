@@ -23,9 +23,11 @@ use crate::{
 
 mod binary;
 mod encode;
+mod ext;
 mod json;
 
 pub use encode::{ExtWriter, Reply, Request, encode_reply_head, encode_request_head};
+pub use ext::{ExtFields, ExtText};
 
 /// Frames longer than this, length word included, are refused: 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024;
@@ -308,28 +310,21 @@ impl Frame {
     /// # Errors
     /// [`HeaderError`] when a mandatory field is absent or a value does not parse.
     pub fn header<'a, H: WireHeader<'a>>(&'a self) -> Result<H, HeaderError> {
-        match self.form {
-            ExtForm::Json => H::read(&mut json::ExtFields::new(&self.ext)),
-            ExtForm::Binary => H::read(&mut binary::ExtFields::new(&self.ext)),
-        }
+        H::read(ExtFields::new(self.form, &self.ext))
     }
 
     /// One ext field, for what has no typed header.
     #[must_use]
     pub fn ext(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.ext_fields()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value)
+        let mut fields = ExtFields::new(self.form, &self.ext);
+        fields
+            .find(|(key, _)| key.is(name))
+            .map(|(_, value)| value.text())
     }
 
     /// All ext fields in wire order; null ones are left out.
     pub fn ext_fields(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
-        // Of the two, the one of the other form runs over nothing.
-        let (json, binary): (&[u8], &[u8]) = match self.form {
-            ExtForm::Json => (&self.ext, &[]),
-            ExtForm::Binary => (&[], &self.ext),
-        };
-        json::ExtFields::new(json).chain(binary::ExtFields::new(binary))
+        ExtFields::new(self.form, &self.ext).map(|(name, value)| (name.text(), value.text()))
     }
 
     /// Bit 0 of the flag.

@@ -9,9 +9,7 @@
 //! otherwise. An `Option` may be absent, a field with `= value` takes that value when absent, all others are mandatory.
 //! Unknown fields are skipped. Names and meanings are those of the `CommandCustomHeader` classes of Apache RocketMQ 5.3.3.
 
-use std::borrow::Cow;
-
-use crate::frame::{ExtWriter, HeaderError};
+use crate::frame::{ExtFields, ExtWriter, HeaderError};
 
 #[macro_use]
 mod table;
@@ -41,22 +39,18 @@ pub use transaction::*;
 
 /// A typed header: read in one pass over the ext fields, written as strings.
 pub trait WireHeader<'a>: Sized {
-    /// Reads it from (name, value) pairs.
+    /// Reads it from the fields of a frame.
     ///
     /// # Errors
     /// [`HeaderError`] when a mandatory field is absent or a value does not parse.
-    fn read(
-        fields: &mut dyn Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
-    ) -> Result<Self, HeaderError>;
+    fn read(fields: ExtFields<'a>) -> Result<Self, HeaderError>;
     /// Writes all present fields.
     fn write(&self, ext: &mut ExtWriter);
 }
 
 /// No fields.
 impl<'a> WireHeader<'a> for () {
-    fn read(
-        _: &mut dyn Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
-    ) -> Result<Self, HeaderError> {
+    fn read(_: ExtFields<'a>) -> Result<Self, HeaderError> {
         Ok(())
     }
 

@@ -7,9 +7,9 @@
 //!
 //! Mirrors `RocketMQSerializable` of Apache RocketMQ 5.3.3; integers are big endian.
 
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
-use super::{Flag, FrameError, Head, Language};
+use super::{ExtText, Flag, FrameError, Head, Language};
 
 /// Parses a whole header; the range covers the ext entries.
 pub(super) fn head(header: &[u8]) -> Result<(Head, Range<usize>), FrameError> {
@@ -47,44 +47,25 @@ pub(super) fn head(header: &[u8]) -> Result<(Head, Range<usize>), FrameError> {
     ))
 }
 
-/// The (name, value) pairs of an entry list; those without a value are left out.
+/// Reads a header from front to back.
 #[derive(Debug)]
-pub(super) struct ExtFields<'a> {
-    read: Reader<'a>,
-}
-
-impl<'a> ExtFields<'a> {
-    pub(super) fn new(entries: &'a [u8]) -> Self {
-        Self {
-            read: Reader {
-                bytes: entries,
-                at: 0,
-            },
-        }
-    }
-}
-
-impl<'a> Iterator for ExtFields<'a> {
-    type Item = (Cow<'a, str>, Cow<'a, str>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        // The entries were walked when the frame was decoded, so the only error left is their end.
-        loop {
-            let (key, value) = self.read.entry().ok()?;
-            if !value.is_empty() {
-                return Some((String::from_utf8_lossy(key), String::from_utf8_lossy(value)));
-            }
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The next entry; its value is absent when it is empty.
+    pub(super) fn field(&mut self) -> Result<(ExtText<'a>, Option<ExtText<'a>>), FrameError> {
+        let (key, value) = self.entry()?;
+        let value = (!value.is_empty()).then(|| ExtText::new(value, false));
+        Ok((ExtText::new(key, false), value))
+    }
+
     fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], FrameError> {
         let Some(array) = self
             .bytes

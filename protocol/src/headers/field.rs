@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::frame::{ExtWriter, HeaderError};
+use crate::frame::{ExtText, ExtWriter, HeaderError};
 
 /// A value that travels as the text of an ext field.
 pub trait FieldValue<'a>: Sized {
@@ -13,7 +13,7 @@ pub trait FieldValue<'a>: Sized {
     ///
     /// # Errors
     /// [`HeaderError::Invalid`] when it does not parse.
-    fn parse(field: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError>;
+    fn parse(field: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError>;
 
     /// The value of an absent field.
     ///
@@ -33,8 +33,8 @@ pub trait FieldValue<'a>: Sized {
 impl<'a> FieldValue<'a> for Cow<'a, str> {
     type Owned = Cow<'static, str>;
 
-    fn parse(_: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError> {
-        Ok(Some(text))
+    fn parse(_: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError> {
+        Ok(Some(text.text()))
     }
 
     fn put(&self, field: &'static str, ext: &mut ExtWriter) {
@@ -51,13 +51,13 @@ macro_rules! integers {
         impl<'a> FieldValue<'a> for $int {
             type Owned = Self;
 
-            fn parse(field: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError> {
+            fn parse(field: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError> {
                 if text.is_empty() {
                     return Ok(None);
                 }
-                match text.parse() {
-                    Ok(number) => Ok(Some(number)),
-                    Err(_) => Err(HeaderError::Invalid { field, value: text.into_owned(), expected: $expected }),
+                match text.integer().and_then(|number| <$int>::try_from(number).ok()) {
+                    Some(number) => Ok(Some(number)),
+                    None => Err(HeaderError::Invalid { field, value: text.text().into_owned(), expected: $expected }),
                 }
             }
 
@@ -81,8 +81,11 @@ impl<'a> FieldValue<'a> for bool {
     type Owned = Self;
 
     /// As Java: `true` in any case, else false. The C++ client writes `1`.
-    fn parse(_: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError> {
-        Ok((!text.is_empty()).then(|| text.eq_ignore_ascii_case("true") || text == "1"))
+    fn parse(_: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError> {
+        Ok((!text.is_empty()).then(|| {
+            text.plain()
+                .is_some_and(|text| text.eq_ignore_ascii_case(b"true") || text == b"1")
+        }))
     }
 
     fn put(&self, field: &'static str, ext: &mut ExtWriter) {
@@ -97,7 +100,7 @@ impl<'a> FieldValue<'a> for bool {
 impl<'a, V: FieldValue<'a>> FieldValue<'a> for Option<V> {
     type Owned = Option<V::Owned>;
 
-    fn parse(field: &'static str, text: Cow<'a, str>) -> Result<Option<Self>, HeaderError> {
+    fn parse(field: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError> {
         Ok(Some(V::parse(field, text)?))
     }
 

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use super::{FieldValue, WireHeader};
-use crate::frame::{ExtWriter, HeaderError};
+use crate::frame::{ExtFields, ExtText, ExtWriter, HeaderError};
 
 /// Codes 10 and 324 (spelled-out names), 310, 320 and 325 (letters): read from both, written as letters.
 ///
@@ -68,39 +68,37 @@ const LETTERS: [&str; 14] = [
 ];
 
 /// Which field a name means, counted from `a` = 0.
-fn position(name: &str) -> Option<usize> {
-    match name.as_bytes() {
+fn position(name: ExtText<'_>) -> Option<usize> {
+    match name.plain()? {
         [letter @ b'a'..=b'n'] => Some(usize::from(letter - b'a')),
         [_] => None,
-        _ => NAMES.iter().position(|long| *long == name),
+        long => NAMES.iter().position(|known| known.as_bytes() == long),
     }
 }
 
 impl<'a> WireHeader<'a> for SendHeader<'a> {
-    fn read(
-        fields: &mut dyn Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
-    ) -> Result<Self, HeaderError> {
+    fn read(fields: ExtFields<'a>) -> Result<Self, HeaderError> {
         let (mut group, mut topic, mut default_topic, mut default_queues) =
             (None, None, None, None);
         let (mut queue_id, mut sys_flag, mut born, mut flag) = (None, None, None, None);
         let mut header = Self::default();
         for (name, value) in fields {
-            let Some(at) = position(&name) else { continue };
+            let Some(at) = position(name) else { continue };
             match at {
-                0 => group = Some(value),
-                1 => topic = Some(value),
-                2 => default_topic = Some(value),
+                0 => group = Some(value.text()),
+                1 => topic = Some(value.text()),
+                2 => default_topic = Some(value.text()),
                 3 => default_queues = FieldValue::parse(NAMES[3], value)?,
                 4 => queue_id = FieldValue::parse(NAMES[4], value)?,
                 5 => sys_flag = FieldValue::parse(NAMES[5], value)?,
                 6 => born = FieldValue::parse(NAMES[6], value)?,
                 7 => flag = FieldValue::parse(NAMES[7], value)?,
-                8 => header.properties = Some(value),
+                8 => header.properties = Some(value.text()),
                 9 => header.reconsume_times = FieldValue::parse(NAMES[9], value)?,
                 10 => header.unit_mode = FieldValue::parse(NAMES[10], value)?,
                 11 => header.max_reconsume_times = FieldValue::parse(NAMES[11], value)?,
                 12 => header.batch = FieldValue::parse(NAMES[12], value)?,
-                _ => header.broker_name = Some(value),
+                _ => header.broker_name = Some(value.text()),
             }
         }
         Ok(Self {

@@ -55,13 +55,11 @@ macro_rules! header {
         }
 
         impl<$lt> $crate::headers::WireHeader<$lt> for $name $($params)* {
-            fn read(
-                fields: &mut dyn Iterator<Item = (std::borrow::Cow<$lt, str>, std::borrow::Cow<$lt, str>)>,
-            ) -> Result<Self, $crate::frame::HeaderError> {
+            fn read(fields: $crate::frame::ExtFields<$lt>) -> Result<Self, $crate::frame::HeaderError> {
                 $(let mut $field: Option<$ty> = None;)*
                 for (name, value) in fields {
-                    match &*name {
-                        $(known if known == wire_name!($field $($wire)?) => {
+                    match name {
+                        $(name if name.is(wire_name!($field $($wire)?)) => {
                             $field = $crate::headers::FieldValue::parse(wire_name!($field $($wire)?), value)?;
                         })*
                         _ => {}
