@@ -1,1 +1,70 @@
+//! The attribute macros of Bindery.
+//!
+//! ```text
+//! #[stream_listener(..)] fn ──parse──▶ Listener ──check──▶ every mistake, at its place ──expand──▶ fn + description
+//! #[bindings] struct ────────parse──▶ Source ────check──▶ … ────────────────────────────expand──▶ struct + description
+//! ```
+//!
+//! An annotated function stays as it is written and can be called as before. Beside it stands one constant description
+//! that the program's registry collects; everything that runs lives in the framework.
+#![forbid(unsafe_code)]
 
+use proc_macro::TokenStream;
+
+mod bindings;
+mod keys;
+mod listener;
+mod main_function;
+
+/// Makes a struct a source of bindings: each field is connected to the binding that its attribute names.
+///
+/// ```ignore
+/// #[bindings]
+/// struct Orders {
+///     #[output("orders-out")]
+///     placed: Output<Order>,
+///     #[input("orders-in")]
+///     incoming: Input,
+/// }
+/// ```
+///
+/// Take it as `Bound<Orders>` in handlers and web routes.
+#[proc_macro_attribute]
+pub fn bindings(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    bindings::attribute(arguments.into(), item.into()).into()
+}
+
+/// Makes an async function a listener: it is called for each message of an input binding.
+///
+/// ```ignore
+/// #[stream_listener("orders-in", condition = "headers['type'] == 'order'")]
+/// async fn on_order(order: Json<Order>, headers: Headers) -> Result<(), OrderError> { .. }
+/// ```
+///
+/// | key | meaning | default |
+/// |---|---|---|
+/// | first, or `binding` | the input binding | required |
+/// | `condition` | an expression over `payload` and `headers`; only messages for which it is true | every message |
+/// | `copy_headers` | answers of `#[send_to]` take over the message's headers | `true` |
+/// | `on_unmatched` | what becomes of messages no condition matches: `"ack"`, `"warn"`, `"fail"` | `"warn"` |
+///
+/// Arguments are extractors in any order: `Json<T>`, `Text`, `String`, `Bytes`, `Message<T>`, `Headers`, `State<T>`, …, and
+/// `#[payload] x: T`, `#[header("name")] x: T`, `#[header("name", default = "1")] x: T`,
+/// `#[header("name")] x: Option<T>`.
+#[proc_macro_attribute]
+pub fn stream_listener(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    listener::attribute(arguments.into(), item.into()).into()
+}
+
+/// Sends what a listener returns to a binding: `#[send_to("orders-out")]` below `#[stream_listener(..)]`. With several
+/// names the listener returns a tuple with one element each.
+#[proc_macro_attribute]
+pub fn send_to(_: TokenStream, item: TokenStream) -> TokenStream {
+    listener::send_to_alone(&item.into()).into()
+}
+
+/// Makes `async fn main(app: AppBuilder) -> bindery::Result<()>` the program's entry: runtime, log, flags, exit code.
+#[proc_macro_attribute]
+pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    main_function::attribute(arguments.into(), item.into()).into()
+}

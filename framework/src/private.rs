@@ -1,0 +1,15 @@
+//! What expansions of the attribute macros refer to. Not part of the public interface: it changes with the macros.
+
+pub use inventory;
+
+pub use crate::binding::{BindError, Bindings, BoundField};
+pub use crate::handler::probe;
+pub use crate::handler::{
+    BoxFuture, Failure, FromMessage, HandlerResult, IntoOutcome, MessageContext, Rejection, Reply, Requirement,
+};
+pub use crate::main_entry::run_main;
+pub use crate::registry::{
+    BindingSource, Direction, FieldDescriptor, HandlerDescriptor, HandlerKind, OnUnmatched, SourceDescriptor, SourceEntry,
+};
+
+pub use crate::handler::{header_argument, header_or_default, optional_header, payload_argument};
