@@ -76,12 +76,12 @@ const BINDINGS: &str = "spring.cloud.stream.bindings";
 
 pub(crate) fn usage_report(config: &Config, names: &[Named], usage: &Usage) -> Vec<Diagnostic> {
     let mut report = Vec::new();
-    let named: Vec<&Named> = names
+    let bindings: Vec<&Named> = names
         .iter()
         .filter(|named| named.section == BINDINGS)
         .collect();
-    let mistyped = unused(config, &named, usage, &mut report);
-    undeclared(config, &named, usage, &mistyped, &mut report);
+    let mistyped = unused(config, &bindings, usage, &mut report);
+    undeclared(config, &bindings, usage, &mistyped, &mut report);
     for binding in config.bindings.values() {
         let is_input = usage
             .inputs
@@ -224,7 +224,7 @@ fn undeclared(
     }
 }
 
-/// Keys that belong to the other side of a binding.
+/// Keys that belong to the other side of a binding, or are missing on its own.
 fn sides(
     binding: &BindingConfig,
     is_input: bool,
@@ -232,50 +232,11 @@ fn sides(
     usage: &Usage,
     report: &mut Vec<Diagnostic>,
 ) {
-    let name = &binding.name;
-    let positions = &binding.positions;
     if is_input && binding.group.is_none() {
-        let message = format!("input `{name}` has no group");
-        let users = usage
-            .inputs
-            .iter()
-            .filter(|declared| same(&declared.name, name));
-        let mut diagnostic = Diagnostic::error(DiagnosticKind::Missing, message)
-            .key(format!("{BINDINGS}.{name}.group"))
-            .at(positions.section())
-            .label(format!(
-                "add `group: {name}-group`, say: instances with one group share the messages"
-            ));
-        for declared in users.take(1) {
-            diagnostic =
-                diagnostic.related(Some(&declared.span()), format!("used by {}", declared.by));
-        }
-        report.push(diagnostic);
+        report.push(no_group(binding, usage));
     }
-    if !is_input
-        && is_output
-        && let Some(span) = positions.own("group")
-    {
-        let message = format!("`{name}` is an output and has no consumer group");
-        report.push(
-            Diagnostic::error(DiagnosticKind::Conflict, message)
-                .key(format!("{BINDINGS}.{name}.group"))
-                .at(Some(span))
-                .suggest(Some(format!(
-                    "spring.cloud.stream.rocketmq.bindings.{name}.producer.group"
-                )))
-                .label(format!(
-                    "the producer group is rocketmq.bindings.{name}.producer.group"
-                )),
-        );
-    }
-    if is_output && !is_input && binding.destinations().count() > 1 {
-        let message = format!("output `{name}` has several destinations; a message goes to one");
-        report.push(
-            Diagnostic::error(DiagnosticKind::WrongValue, message)
-                .key(format!("{BINDINGS}.{name}.destination"))
-                .at(positions.of("destination")),
-        );
+    if is_output && !is_input {
+        only_output(binding, report);
     }
     for (side, used, other) in [
         ("consumer", is_input, "output"),
@@ -284,13 +245,68 @@ fn sides(
         if used || !(is_input || is_output) {
             continue;
         }
-        if let Some((key, span)) = positions.first_own(&format!("{side}.")) {
-            let message = format!("`{name}` is an {other} only; `{key}` has no effect");
-            report.push(
-                Diagnostic::error(DiagnosticKind::Conflict, message)
-                    .key(format!("{BINDINGS}.{name}.{key}"))
-                    .at(Some(span)),
+        if let Some((key, span)) = binding.positions.first_own(&format!("{side}.")) {
+            let message = format!(
+                "`{}` is an {other} only; `{key}` has no effect",
+                binding.name
             );
+            report.push(wrong_side(binding, key, message, Some(span)));
         }
+    }
+}
+
+fn wrong_side(
+    binding: &BindingConfig,
+    key: &str,
+    message: String,
+    span: Option<&Span>,
+) -> Diagnostic {
+    Diagnostic::error(DiagnosticKind::Conflict, message)
+        .key(format!("{BINDINGS}.{}.{key}", binding.name))
+        .at(span)
+}
+
+fn no_group(binding: &BindingConfig, usage: &Usage) -> Diagnostic {
+    let name = &binding.name;
+    let diagnostic = Diagnostic::error(
+        DiagnosticKind::Missing,
+        format!("input `{name}` has no group"),
+    )
+    .key(format!("{BINDINGS}.{name}.group"))
+    .at(binding.positions.section())
+    .label(format!(
+        "add `group: {name}-group`, say: instances with one group share the messages"
+    ));
+    match usage
+        .inputs
+        .iter()
+        .find(|declared| same(&declared.name, name))
+    {
+        Some(declared) => {
+            diagnostic.related(Some(&declared.span()), format!("used by {}", declared.by))
+        }
+        None => diagnostic,
+    }
+}
+
+fn only_output(binding: &BindingConfig, report: &mut Vec<Diagnostic>) {
+    let (name, positions) = (&binding.name, &binding.positions);
+    if let Some(span) = positions.own("group") {
+        let right = format!("rocketmq.bindings.{name}.producer.group");
+        let message = format!("`{name}` is an output and has no consumer group");
+        report.push(
+            wrong_side(binding, "group", message, Some(span))
+                .suggest(Some(format!("spring.cloud.stream.{right}")))
+                .label(format!("the producer group is {right}")),
+        );
+    }
+    if binding.destinations().count() > 1 {
+        let message = format!("output `{name}` has several destinations; a message goes to one");
+        report.push(wrong_side(
+            binding,
+            "destination",
+            message,
+            positions.of("destination"),
+        ));
     }
 }

@@ -1,6 +1,9 @@
 //! One document of a file: its values, when it counts, and what it imports.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{
     layer::{Collector, Entry, Layer, Raw},
@@ -147,15 +150,62 @@ pub(crate) fn forbid_profile_keys(layer: &Layer, report: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Placeholders of an import see the environment only: which files exist must not depend on their contents.
-pub(crate) fn resolve_import(text: &str, env: &[(String, String)]) -> Result<String, String> {
-    let lookup = |name: &str| {
-        env.iter()
-            .find(|(variable, _)| variable == name)
-            .map(|(_, value)| value.clone())
-    };
-    placeholder::resolve(text, &lookup).map_err(|error| match error {
-        PlaceholderError::Unresolved { name, .. } => name,
-        _ => text.to_owned(),
-    })
+/// One item of `spring.config.import`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Import {
+    pub(crate) path: PathBuf,
+    /// `optional:` stands before it.
+    pub(crate) optional: bool,
+    /// `configtree:`: a folder with one file a key.
+    pub(crate) tree: bool,
+}
+
+impl Import {
+    /// Reads `text`, written in the file `from`. Placeholders see the environment only: which files exist must not
+    /// depend on their contents.
+    pub(crate) fn read(
+        text: &str,
+        from: &Path,
+        env: &[(String, String)],
+    ) -> Result<Self, (DiagnosticKind, String)> {
+        let lookup = |name: &str| {
+            env.iter()
+                .find(|(variable, _)| variable == name)
+                .map(|(_, value)| value.clone())
+        };
+        let text = placeholder::resolve(text, &lookup).map_err(|error| {
+            let message = match error {
+                PlaceholderError::Unresolved { name, .. } => {
+                    format!("`${{{name}}}` is not in the environment; imports see nothing else")
+                }
+                _ => format!("`{text}` cannot be resolved"),
+            };
+            (DiagnosticKind::Placeholder, message)
+        })?;
+        let (optional, location) = match text.trim().strip_prefix("optional:") {
+            Some(location) => (true, location),
+            None => (false, text.trim()),
+        };
+        let relative = |path: &str| from.parent().unwrap_or(Path::new("")).join(path);
+        if let Some(folder) = location.strip_prefix("configtree:") {
+            return Ok(Self {
+                path: relative(folder),
+                optional,
+                tree: true,
+            });
+        }
+        let name = location.strip_prefix("file:").unwrap_or(location);
+        match name.split_once(':').filter(|(scheme, _)| scheme.len() > 1) {
+            Some((scheme, _)) => {
+                let message =
+                    format!("cannot import from `{scheme}:`; a file or `configtree:` is supported");
+                Err((DiagnosticKind::Unsupported, message))
+            }
+            None => Ok(Self {
+                path: relative(name),
+                optional,
+                tree: false,
+            }),
+        }
+    }
 }

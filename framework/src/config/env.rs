@@ -1,8 +1,7 @@
-//! Environment variables and the command line as layers.
+//! Environment variables as a layer.
 //!
 //! ```text
 //! SPRING_CLOUD_STREAM_BINDINGS_ORDERSIN_GROUP ──tokens along the Schema, known names──▶ spring.cloud.stream.bindings.orders-in.group
-//! --spring.cloud.stream.bindings.orders-in.group=g ──the same walk as a file's key──▶ the same
 //! ```
 //! A variable's name has lost dashes and capitals, so it is matched against what exists: the schema's names, and for
 //! bindings the names of files and program. The longest match wins; no match under a prefix that is ours is an error.
@@ -11,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::{
     layer::{Collector, Entry, Layer, Raw},
-    node::{Key, Node, NodeValue, Scalar},
+    node::{Key, Node, Scalar},
     relaxed::{nearest, squash},
     report::{Diagnostic, DiagnosticKind},
     schema::{Kind, Place, RowId, Schema},
@@ -61,25 +60,22 @@ pub(crate) fn environment(
     known: &KnownNames,
     report: &mut Vec<Diagnostic>,
 ) -> Layer {
-    let mut unknown = Vec::new();
+    let mut unmatched = Vec::new();
     let mut unowned = BTreeSet::new();
     let mut collector = Collector::new(schema, report, &mut unowned);
     for (name, value) in variables
         .iter()
         .filter(|(name, _)| name != APPLICATION_JSON)
     {
-        let source = Source::named(SourceKind::Environment, name);
-        let span = Span::whole(source);
+        let span = Span::whole(Source::named(SourceKind::Environment, name));
         if name.contains('.') {
             // A shell can't set it, a container can: it is a key as it stands.
-            collector.pair(
-                &Key {
-                    text: name.clone(),
-                    span: span.clone(),
-                    merged: false,
-                },
-                &scalar(value, &span),
-            );
+            let key = Key {
+                text: name.clone(),
+                span: span.clone(),
+                merged: false,
+            };
+            collector.pair(&key, &Node::text(value, &span));
             continue;
         }
         let tokens: Vec<String> = name
@@ -87,164 +83,18 @@ pub(crate) fn environment(
             .filter(|token| !token.is_empty())
             .map(str::to_lowercase)
             .collect();
-        let mut search = Search {
-            schema,
-            tokens: &tokens,
-            known,
-            best: None,
-            deepest: (0, Vec::new(), schema.root()),
-        };
-        search.from(schema.root(), 0, &mut Vec::new(), &mut Vec::new());
-        match search.best {
+        let mut search = Search::new(schema, &tokens, known);
+        match search.run() {
             Some(found) => {
-                let path = schema.canonical(found.row, &found.captures, &found.rest);
-                let raw = Raw::Scalar(Scalar::text(value));
-                let entry = Entry {
-                    path,
-                    row: Some(found.row),
-                    spelled: name.clone(),
-                    key_span: span.clone(),
-                    span,
-                    raw,
-                };
-                collector.put(entry, found.index);
+                let index = found.index;
+                collector.put(found.entry(schema, name, value, &span), index);
             }
-            None => unknown.extend(search.unmatched(name, &span)),
+            None => unmatched.extend(search.unmatched(name, &span)),
         }
     }
     let layer = collector.finish();
-    report.append(&mut unknown);
+    report.append(&mut unmatched);
     layer
-}
-
-/// `SPRING_APPLICATION_JSON` as a document.
-pub(crate) fn application_json(
-    variables: &[(String, String)],
-    report: &mut Vec<Diagnostic>,
-) -> Option<Node> {
-    let (name, text) = variables
-        .iter()
-        .find(|(name, _)| name == APPLICATION_JSON)?;
-    let span = Span::whole(Source::named(SourceKind::Environment, name));
-    match serde_json::from_str(text) {
-        Ok(serde_json::Value::Object(object)) => {
-            Some(json_node(&serde_json::Value::Object(object), &span))
-        }
-        Ok(_) => {
-            let message = format!("{APPLICATION_JSON} must hold an object");
-            report.push(Diagnostic::error(DiagnosticKind::Syntax, message).at(Some(&span)));
-            None
-        }
-        Err(error) => {
-            let message = format!("{APPLICATION_JSON} is not JSON: {error}");
-            report.push(Diagnostic::error(DiagnosticKind::Syntax, message).at(Some(&span)));
-            None
-        }
-    }
-}
-
-fn json_node(value: &serde_json::Value, span: &Span) -> Node {
-    let value = match value {
-        serde_json::Value::Null => NodeValue::Scalar(Scalar {
-            text: String::new(),
-            plain: true,
-            null: true,
-        }),
-        serde_json::Value::String(text) => NodeValue::Scalar(Scalar::text(text)),
-        serde_json::Value::Array(items) => {
-            NodeValue::Sequence(items.iter().map(|item| json_node(item, span)).collect())
-        }
-        serde_json::Value::Object(object) => NodeValue::Mapping(
-            object
-                .iter()
-                .map(|(key, value)| {
-                    (
-                        Key {
-                            text: key.clone(),
-                            span: span.clone(),
-                            merged: false,
-                        },
-                        json_node(value, span),
-                    )
-                })
-                .collect(),
-        ),
-        other => NodeValue::Scalar(Scalar::text(other.to_string())),
-    };
-    Node {
-        span: span.clone(),
-        value,
-    }
-}
-
-/// The layer of `--key=value` arguments. Words without `--` are the program's own, and so are names without a dot,
-/// which are kept for placeholders only.
-pub(crate) fn command_line(
-    schema: &Schema,
-    arguments: &[String],
-    report: &mut Vec<Diagnostic>,
-) -> Layer {
-    let mut unowned = BTreeSet::new();
-    let mut collector = Collector::new(schema, report, &mut unowned);
-    for argument in arguments {
-        let Some(text) = argument.strip_prefix("--") else {
-            continue;
-        };
-        let (key, value) = text.split_once('=').unwrap_or((text, ""));
-        if key.is_empty() || is_flag(key) {
-            continue;
-        }
-        let span = Span::whole(Source::named(SourceKind::CommandLine, format!("--{key}")));
-        if key.contains('.') {
-            collector.pair(
-                &Key {
-                    text: key.to_owned(),
-                    span: span.clone(),
-                    merged: false,
-                },
-                &scalar(value, &span),
-            );
-        } else {
-            collector.foreign(key, key, value, &span);
-        }
-    }
-    collector.finish()
-}
-
-/// The layer of values set in code.
-pub(crate) fn code(
-    schema: &Schema,
-    values: &[(String, String)],
-    report: &mut Vec<Diagnostic>,
-) -> Layer {
-    let mut unowned = BTreeSet::new();
-    let mut collector = Collector::new(schema, report, &mut unowned);
-    for (key, value) in values {
-        let span = Span::whole(Source::named(SourceKind::Code, key));
-        collector.pair(
-            &Key {
-                text: key.clone(),
-                span: span.clone(),
-                merged: false,
-            },
-            &scalar(value, &span),
-        );
-    }
-    collector.finish()
-}
-
-fn scalar(text: &str, span: &Span) -> Node {
-    Node {
-        span: span.clone(),
-        value: NodeValue::Scalar(Scalar::text(text)),
-    }
-}
-
-/// Arguments that ask the program for something instead of configuring it.
-pub(crate) fn is_flag(key: &str) -> bool {
-    let flags = ["config", "check", "schema", "asyncapi", "explain", "json"];
-    key.strip_prefix("bindery.")
-        .is_some_and(|flag| flags.contains(&flag))
 }
 
 struct Found {
@@ -252,6 +102,19 @@ struct Found {
     captures: Vec<String>,
     rest: String,
     index: Option<usize>,
+}
+
+impl Found {
+    fn entry(self, schema: &Schema, name: &str, value: &str, span: &Span) -> Entry {
+        Entry {
+            path: schema.canonical(self.row, &self.captures, &self.rest),
+            row: Some(self.row),
+            spelled: name.to_owned(),
+            key_span: span.clone(),
+            span: span.clone(),
+            raw: Raw::Scalar(Scalar::text(value)),
+        }
+    }
 }
 
 /// Follows the tokens of one variable through the schema.
@@ -265,6 +128,22 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
+    fn new(schema: &'a Schema, tokens: &'a [String], known: &'a KnownNames) -> Self {
+        Self {
+            schema,
+            tokens,
+            known,
+            best: None,
+            deepest: (0, Vec::new(), schema.root()),
+        }
+    }
+
+    /// The key the tokens name.
+    fn run(&mut self) -> Option<Found> {
+        self.from(self.schema.root(), 0, &mut Vec::new(), &mut Vec::new());
+        self.best.take()
+    }
+
     fn from(
         &mut self,
         place: &'a Place,
@@ -398,9 +277,8 @@ impl<'a> Search<'a> {
     }
 
     fn near(&self, used: usize, names: &[&str]) -> Option<String> {
-        let ends = used + 1..=self.tokens.len();
-        ends.filter_map(|end| nearest(&self.tokens[used..end].concat(), names.iter().copied()))
-            .next()
+        let mut ends = used + 1..=self.tokens.len();
+        ends.find_map(|end| nearest(&self.tokens[used..end].concat(), names.iter().copied()))
             .map(str::to_owned)
     }
 }

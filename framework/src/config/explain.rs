@@ -1,7 +1,5 @@
 //! What one key means, what it is set to, and where that comes from.
 
-use std::fmt::Write as _;
-
 use super::{
     Loaded,
     layer::Raw,
@@ -67,8 +65,8 @@ impl Loaded {
 }
 
 fn push(text: &mut String, line: &str) {
-    // Writing to a string can't fail.
-    let _: std::fmt::Result = writeln!(text, "{line}");
+    text.push_str(line);
+    text.push('\n');
 }
 
 fn shown(setting: &Setting, row: &Row) -> String {

@@ -17,23 +17,22 @@ use std::{
 
 use super::{
     LoadOptions,
-    document::{self, Document},
+    document::{self, Document, Import},
     layer::Layer,
     properties,
     report::{Diagnostic, DiagnosticKind},
     schema::Schema,
+    search::{Search, profile_files},
     span::{Source, Span},
     yaml,
 };
-
-const EXTENSIONS: [&str; 3] = ["yaml", "yml", "properties"];
 
 /// Reads files, each once.
 #[derive(Debug)]
 pub(crate) struct Files<'a> {
     schema: &'a Schema,
     options: &'a LoadOptions,
-    working_dir: PathBuf,
+    search: Search<'a>,
     read: HashMap<PathBuf, Arc<Vec<Document>>>,
     /// What is wrong inside the files, told once however often a file is used.
     pub(crate) report: Vec<Diagnostic>,
@@ -56,15 +55,10 @@ struct Pass<'p> {
 
 impl<'a> Files<'a> {
     pub(crate) fn new(schema: &'a Schema, options: &'a LoadOptions) -> Self {
-        let working_dir = options
-            .working_dir
-            .clone()
-            .or_else(|| std::env::current_dir().ok())
-            .unwrap_or_default();
         Self {
             schema,
             options,
-            working_dir,
+            search: Search::new(options),
             read: HashMap::new(),
             report: Vec::new(),
             unowned: BTreeSet::new(),
@@ -80,7 +74,7 @@ impl<'a> Files<'a> {
             report: Vec::new(),
             chain: Vec::new(),
         };
-        for path in self.locations(&mut Vec::new()) {
+        for path in self.search.locations(&mut Vec::new()) {
             self.expand(&path, false, &mut pass);
         }
         pass.layers
@@ -94,7 +88,7 @@ impl<'a> Files<'a> {
             report: Vec::new(),
             chain: Vec::new(),
         };
-        let locations = self.locations(&mut pass.report);
+        let locations = self.search.locations(&mut pass.report);
         for path in &locations {
             self.expand(path, false, &mut pass);
         }
@@ -111,6 +105,7 @@ impl<'a> Files<'a> {
             }
         }
         for path in self
+            .search
             .other_profile_files(&locations)
             .into_iter()
             .filter(|path| !used.contains(path))
@@ -126,7 +121,7 @@ impl<'a> Files<'a> {
         let documents = match self.documents(path) {
             Ok(documents) => documents,
             Err(error) => {
-                let message = format!("cannot read {}: {error}", self.shown(path));
+                let message = format!("cannot read {}: {error}", self.search.shown(path));
                 pass.report
                     .push(Diagnostic::error(DiagnosticKind::File, message));
                 return;
@@ -159,63 +154,49 @@ impl<'a> Files<'a> {
                 .key("spring.config.import")
                 .at(Some(span))
         };
-        let text = match document::resolve_import(text, &self.options.env) {
-            Ok(text) => text,
-            Err(name) => {
-                let message =
-                    format!("`${{{name}}}` is not in the environment; imports see nothing else");
-                pass.report
-                    .push(error(DiagnosticKind::Placeholder, message));
-                return;
-            }
+        let import = match Import::read(text, from, &self.options.env) {
+            Ok(import) => import,
+            Err((kind, message)) => return pass.report.push(error(kind, message)),
         };
-        let (optional, location) = match text.trim().strip_prefix("optional:") {
-            Some(location) => (true, location),
-            None => (false, text.trim()),
-        };
-        let relative = |path: &str| from.parent().unwrap_or(Path::new("")).join(path);
-        if let Some(folder) = location.strip_prefix("configtree:") {
-            self.config_tree(&relative(folder), optional, span, pass);
-            return;
-        }
-        let name = location.strip_prefix("file:").unwrap_or(location);
-        if let Some((scheme, _)) = name.split_once(':').filter(|(scheme, _)| scheme.len() > 1) {
-            let message =
-                format!("cannot import from `{scheme}:`; a file or `configtree:` is supported");
-            pass.report
-                .push(error(DiagnosticKind::Unsupported, message));
-            return;
-        }
-        let path = relative(name);
-        if let Some(start) = pass
-            .chain
-            .iter()
-            .position(|outer| *outer == path)
-            .or((path == from).then_some(0))
-        {
-            let chain = pass.chain[start.min(pass.chain.len())..]
-                .iter()
-                .map(|path| self.shown(path));
-            let chain = chain
-                .chain([self.shown(from), self.shown(&path)])
-                .collect::<Vec<_>>()
-                .join(" → ");
+        let Import {
+            path,
+            optional,
+            tree,
+        } = import;
+        if tree {
+            self.config_tree(&path, optional, span, pass);
+        } else if let Some(circle) = self.circle(from, &path, pass) {
             pass.report.push(error(
                 DiagnosticKind::Conflict,
-                format!("files import each other in a circle: {chain}"),
+                format!("files import each other in a circle: {circle}"),
             ));
         } else if self.exists(&path) {
             pass.chain.push(from.to_owned());
             self.expand(&path, false, pass);
             pass.chain.pop();
         } else if !optional {
-            let message = format!("{} does not exist", self.shown(&path));
+            let message = format!("{} does not exist", self.search.shown(&path));
             pass.report.push(
                 error(DiagnosticKind::File, message)
-                    .suggest(Some(format!("optional:{location}")))
+                    .suggest(Some(format!("optional:{}", text.trim())))
                     .label("write `optional:` before it if it may be absent"),
             );
         }
+    }
+
+    /// The files that lead from `path` back to itself, if it is being imported already.
+    fn circle(&self, from: &Path, path: &Path, pass: &Pass<'_>) -> Option<String> {
+        let outer = pass.chain.iter().map(PathBuf::as_path).chain([from]);
+        let way: Vec<&Path> = outer
+            .skip_while(|outer| *outer != path)
+            .chain([path])
+            .collect();
+        let shown = way
+            .iter()
+            .map(|path| self.search.shown(path))
+            .collect::<Vec<_>>()
+            .join(" → ");
+        (way.len() > 1).then_some(shown)
     }
 
     /// One file a key, as Kubernetes mounts secrets.
@@ -225,7 +206,7 @@ impl<'a> Files<'a> {
             Ok(()) => {}
             Err(error) if optional && error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => {
-                let message = format!("cannot read {}: {error}", self.shown(folder));
+                let message = format!("cannot read {}: {error}", self.search.shown(folder));
                 pass.report
                     .push(Diagnostic::error(DiagnosticKind::File, message).at(Some(span)));
                 return;
@@ -258,7 +239,7 @@ impl<'a> Files<'a> {
             return Ok(documents.clone());
         }
         let text = self.text(path)?;
-        let source = Source::file(self.shown(path), text.as_str());
+        let source = Source::file(self.search.shown(path), text.as_str());
         self.sources.push(source.clone());
         let is_properties = path
             .extension()
@@ -296,129 +277,6 @@ impl<'a> Files<'a> {
             .any(|(name, _)| Path::new(name) == path)
             || path.is_file()
     }
-
-    /// The name to show: relative to the working folder where it lies below it.
-    fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(&self.working_dir)
-            .unwrap_or(path)
-            .display()
-            .to_string()
-    }
-}
-
-impl Files<'_> {
-    /// The files to start from, weakest first.
-    fn locations(&self, report: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-        let asked = self
-            .options
-            .args
-            .iter()
-            .filter_map(|argument| argument.strip_prefix("--bindery.config="));
-        let asked: Vec<PathBuf> = asked
-            .flat_map(|paths| paths.split(','))
-            .map(|path| PathBuf::from(path.trim()))
-            .collect();
-        let asked = if asked.is_empty() {
-            self.options.locations.clone()
-        } else {
-            asked
-        };
-        if !asked.is_empty() {
-            return asked
-                .into_iter()
-                .map(|path| self.working_dir.join(path))
-                .collect();
-        }
-        if let Some((first, _)) = self.options.texts.first() {
-            return vec![PathBuf::from(first)];
-        }
-        let folders = self.options.manifest_dir.iter().chain([&self.working_dir]);
-        for folder in folders {
-            let found: Vec<PathBuf> = [folder.clone(), folder.join("config")]
-                .iter()
-                .flat_map(|folder| self.in_folder(folder, report))
-                .collect();
-            if !found.is_empty() {
-                return found;
-            }
-        }
-        Vec::new()
-    }
-
-    /// `application.*` of one folder. Two YAML files would be a guess, so they are an error.
-    fn in_folder(&self, folder: &Path, report: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-        let found: Vec<PathBuf> = EXTENSIONS
-            .iter()
-            .map(|extension| folder.join(format!("application.{extension}")))
-            .filter(|path| path.is_file())
-            .collect();
-        if let [first, second, ..] = found.as_slice()
-            && second
-                .extension()
-                .is_some_and(|extension| extension == "yml")
-        {
-            let message = format!(
-                "both {} and {} exist; keep one",
-                self.shown(first),
-                self.shown(second)
-            );
-            report.push(Diagnostic::error(DiagnosticKind::Conflict, message));
-        }
-        found
-    }
-
-    /// Files beside `locations` that belong to some profile.
-    fn other_profile_files(&self, locations: &[PathBuf]) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        for location in locations {
-            let Some(stem) = location.file_stem().and_then(|stem| stem.to_str()) else {
-                continue;
-            };
-            let is_of_profile = |path: &PathBuf| {
-                let name = path
-                    .file_stem()
-                    .and_then(|name| name.to_str())
-                    .and_then(|name| name.strip_prefix(stem));
-                let extension = path.extension().and_then(|extension| extension.to_str());
-                path.parent() == location.parent()
-                    && name.is_some_and(|rest| rest.len() > 1 && rest.starts_with('-'))
-                    && extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
-            };
-            found.extend(
-                self.options
-                    .texts
-                    .iter()
-                    .map(|(name, _)| PathBuf::from(name))
-                    .filter(is_of_profile),
-            );
-            // A folder that can't be listed has no files of other profiles to complain about.
-            let listed = location
-                .parent()
-                .and_then(|folder| fs::read_dir(folder).ok());
-            found.extend(
-                listed
-                    .into_iter()
-                    .flatten()
-                    .flatten()
-                    .map(|entry| entry.path())
-                    .filter(is_of_profile),
-            );
-        }
-        found.sort();
-        found.dedup();
-        found
-    }
-}
-
-/// `application-<profile>.*` beside `path`.
-fn profile_files(path: &Path, profile: &str) -> Vec<PathBuf> {
-    let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else {
-        return Vec::new();
-    };
-    EXTENSIONS
-        .iter()
-        .map(|extension| path.with_file_name(format!("{stem}-{profile}.{extension}")))
-        .collect()
 }
 
 /// The files below a folder with their keys: `a/b` is `a.b`. Hidden files are Kubernetes' own bookkeeping.

@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
     node::{Key, Node, NodeValue, Scalar},
-    relaxed::{Segment, nearest, split, squash},
+    relaxed::{Segment, split},
     report::{Diagnostic, DiagnosticKind, Severity},
     schema::{Kind, Place, RowId, Schema, Step},
     span::Span,
+    unknown,
 };
 
 /// One written value.
@@ -270,7 +271,8 @@ impl<'a> Collector<'a> {
                 cursor.place = None;
             }
             Step::Unknown => {
-                self.unknown(&cursor, place, segment, span);
+                let found = unknown::key(self.schema, place, &cursor.path, &segment.text);
+                self.report.push(found.key(&cursor.spelled).at(Some(span)));
                 return None;
             }
         }
@@ -302,7 +304,7 @@ impl<'a> Collector<'a> {
             // Commented-out children leave an empty section behind.
             NodeValue::Scalar(scalar) if scalar.null => {}
             NodeValue::Sequence(items) if leaf.is_some() || !owned => {
-                self.list(cursor, leaf, key, value, items)
+                self.list(cursor, leaf, key, value, items);
             }
             NodeValue::Scalar(_) | NodeValue::Sequence(_) => self.not_a_value(cursor, value),
         }
@@ -439,72 +441,6 @@ impl<'a> Collector<'a> {
         );
     }
 
-    fn unknown(&mut self, cursor: &Cursor<'a>, place: &Place, segment: &Segment, span: &Span) {
-        let name = &segment.text;
-        let mut diagnostic =
-            Diagnostic::error(DiagnosticKind::UnknownKey, format!("unknown key `{name}`"))
-                .key(&cursor.spelled)
-                .at(Some(span));
-        if let Some(elsewhere) = self.elsewhere(name, &cursor.path) {
-            let (section, _) = elsewhere.rsplit_once('.').unwrap_or(("", &elsewhere));
-            diagnostic = diagnostic
-                .label(format!("`{name}` belongs under {section}"))
-                .suggest(Some(elsewhere.clone()));
-        } else {
-            diagnostic = diagnostic.suggest(nearest(name, place.names()).map(str::to_owned));
-        }
-        if !cursor.path.is_empty() {
-            diagnostic = diagnostic.note(format!("in {}", cursor.path.join(".")));
-        }
-        self.report
-            .push(diagnostic.note(format!("accepted here: {}", accepted(name, place))));
-    }
-
-    /// The full key of that name which shares most of the path, with the user's names filled in.
-    fn elsewhere(&self, name: &str, path: &[String]) -> Option<String> {
-        let wanted = squash(name);
-        let shared = |pattern: &[String]| {
-            pattern
-                .iter()
-                .zip(path)
-                .take_while(|(a, b)| *a == *b || *a == "*")
-                .count()
-        };
-        let kin = |pattern: &[String]| pattern.iter().filter(|step| path.contains(step)).count();
-        let found = self
-            .schema
-            .rows()
-            .filter(|placed| {
-                placed
-                    .pattern
-                    .last()
-                    .is_some_and(|last| squash(last) == wanted)
-            })
-            .max_by_key(|placed| {
-                (
-                    shared(&placed.pattern),
-                    kin(&placed.pattern),
-                    std::cmp::Reverse(placed.pattern.len()),
-                )
-            })?;
-        if shared(&found.pattern) == 0 {
-            return None;
-        }
-        // The name of the binding the key stands in, wherever a pattern wants one.
-        let own = path
-            .iter()
-            .position(|step| step == "bindings")
-            .and_then(|at| path.get(at + 1));
-        let fill = |step: &String| {
-            if step == "*" {
-                own.cloned().unwrap_or_else(|| "<name>".to_owned())
-            } else {
-                step.clone()
-            }
-        };
-        Some(found.pattern.iter().map(fill).collect::<Vec<_>>().join("."))
-    }
-
     fn not_a_section(&mut self, cursor: &Cursor<'a>, leaf: Option<RowId>, value: &Node) {
         match leaf {
             Some(row) => self.wrong_type(cursor, row, &value.span),
@@ -513,10 +449,10 @@ impl<'a> Collector<'a> {
     }
 
     fn wrong_type(&mut self, cursor: &Cursor<'a>, row: RowId, span: &Span) {
-        let expected = self.schema.row(row).kind.expected();
+        let name = last_name(&cursor.spelled);
         let message = format!(
-            "`{}` takes {expected}, not a section",
-            last_name(&cursor.spelled)
+            "`{name}` takes {}, not a section",
+            self.schema.row(row).kind.expected()
         );
         self.report.push(
             Diagnostic::error(DiagnosticKind::WrongType, message)
@@ -526,15 +462,16 @@ impl<'a> Collector<'a> {
     }
 
     fn not_a_value(&mut self, cursor: &Cursor<'a>, value: &Node) {
-        let name = last_name(&cursor.spelled).to_owned();
-        let mut diagnostic = Diagnostic::error(
-            DiagnosticKind::WrongType,
-            format!("`{name}` is a section of keys, not a value"),
-        )
-        .key(&cursor.spelled)
-        .at(Some(&value.span));
+        let message = format!(
+            "`{}` is a section of keys, not a value",
+            last_name(&cursor.spelled)
+        );
+        let mut diagnostic = Diagnostic::error(DiagnosticKind::WrongType, message)
+            .key(&cursor.spelled)
+            .at(Some(&value.span));
         if let Some(place) = cursor.place {
-            diagnostic = diagnostic.note(format!("accepted there: {}", accepted("", place)));
+            diagnostic =
+                diagnostic.note(format!("accepted there: {}", unknown::accepted("", place)));
         }
         self.report.push(diagnostic);
     }
@@ -579,20 +516,5 @@ fn part(key: &Span, segment: &Segment, text: &str) -> Span {
         key.line(),
         key.column().saturating_add(offset).saturating_add(quote),
         own.max(1),
-    )
-}
-
-/// Up to eight names that may stand here, those most like `name` first.
-fn accepted(name: &str, place: &Place) -> String {
-    const SHOWN: usize = 8;
-    let mut names: Vec<&str> = place.names().collect();
-    let wanted = squash(name);
-    if !wanted.is_empty() {
-        names.sort_by_key(|candidate| super::relaxed::distance(&wanted, &squash(candidate)));
-    }
-    let more = if names.len() > SHOWN { ", …" } else { "" };
-    format!(
-        "{}{more}",
-        names.into_iter().take(SHOWN).collect::<Vec<_>>().join(", ")
     )
 }

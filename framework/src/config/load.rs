@@ -1,17 +1,18 @@
 //! The order of work: profiles first, then every document, then one tree, then its meaning.
 
 use super::{
-    Config, LoadOptions, Loaded,
+    Config, LoadOptions, Loaded, arguments,
     build::{self, Named},
     check::{self, Usage},
     document, env,
     env::KnownNames,
     files::Files,
-    layer::{self, Collector, Layer},
+    layer::{self, Collector, Entry, Layer},
     profile::ProfileChoice,
     report::{ConfigErrors, Diagnostic, DiagnosticKind},
     rules,
     schema::{SCHEMA, Schema},
+    search::Search,
     span::{SourceKind, Span},
     tree::Tree,
     typed::Compat,
@@ -49,7 +50,7 @@ pub(crate) fn load(options: LoadOptions, usage: Option<&Usage>) -> Result<Loaded
         report.extend(check::usage_report(&config, &names, usage));
         if files.is_empty() && !usage.names().is_empty() {
             let nothing = Diagnostic::error(DiagnosticKind::File, "there is no application.yaml");
-            report.insert(0, nothing.note(searched(&options)));
+            report.insert(0, nothing.note(Search::new(&options).searched()));
         }
     }
     in_source_order(&mut report, &files);
@@ -73,10 +74,13 @@ pub(crate) fn gather(schema: &Schema, options: &LoadOptions, usage: Option<&Usag
     let mut report = std::mem::take(&mut files.report);
 
     let mut known = KnownNames::default();
-    layers.iter().for_each(|layer| known.add_layer(layer));
+    for layer in &layers {
+        known.add_layer(layer);
+    }
     let section = ["spring", "cloud", "stream", "bindings"].map(str::to_owned);
-    let declared = usage.into_iter().flat_map(Usage::names);
-    declared.for_each(|name| known.add(&section, name));
+    for name in usage.into_iter().flat_map(Usage::names) {
+        known.add(&section, name);
+    }
     layers.push(env::environment(schema, &options.env, &known, &mut report));
     let above = layers.len();
     layers.extend(strong(schema, options, &mut report));
@@ -105,14 +109,14 @@ pub(crate) fn gather(schema: &Schema, options: &LoadOptions, usage: Option<&Usag
 /// Sources stronger than the environment's variables, weakest first.
 fn strong(schema: &Schema, options: &LoadOptions, report: &mut Vec<Diagnostic>) -> Vec<Layer> {
     let mut layers = Vec::new();
-    if let Some(node) = env::application_json(&options.env, report) {
+    if let Some(node) = arguments::application_json(&options.env, report) {
         let mut unowned = std::collections::BTreeSet::new();
         let mut collector = Collector::new(schema, report, &mut unowned);
         collector.document(&node);
         layers.push(collector.finish());
     }
-    layers.push(env::command_line(schema, &options.args, report));
-    layers.push(env::code(schema, &options.overrides, report));
+    layers.push(arguments::command_line(schema, &options.args, report));
+    layers.push(arguments::code(schema, &options.overrides, report));
     layers
 }
 
@@ -130,47 +134,42 @@ fn profiles(schema: &Schema, options: &LoadOptions, files: &mut Files<'_>) -> Ve
     layers.extend(strong(schema, options, &mut untold));
     let tree = Tree::merge(schema, &layers, above);
     let typing = Typing::new(schema, &tree, &options.env);
-    let split = |text: &str| {
-        text.split(',')
-            .map(str::trim)
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect()
-    };
-    let names = |key: &str| -> Vec<String> {
-        let path: Vec<String> = key.split('.').map(str::to_owned).collect();
-        let text = tree
-            .history(&path)
-            .last()
-            .and_then(|setting| setting.text(None));
-        text.and_then(|text| typing.foreign_text(&text).ok())
-            .map(|text| split(&text))
-            .unwrap_or_default()
-    };
-    let groups = tree
-        .winners()
-        .filter_map(|setting| match setting.entry.path.as_slice() {
-            [spring, profiles, group, name]
-                if [spring, profiles, group].map(String::as_str)
-                    == ["spring", "profiles", "group"] =>
-            {
-                Some((
-                    name.clone(),
-                    document::texts(&setting.entry)
-                        .into_iter()
-                        .map(|(text, _)| text)
-                        .collect(),
-                ))
-            }
-            _ => None,
-        });
     ProfileChoice {
-        active: names("spring.profiles.active"),
-        include: names("spring.profiles.include"),
-        default: names("spring.profiles.default"),
-        groups: groups.collect(),
+        active: profile_names(&tree, &typing, "spring.profiles.active"),
+        include: profile_names(&tree, &typing, "spring.profiles.include"),
+        default: profile_names(&tree, &typing, "spring.profiles.default"),
+        groups: profile_groups(&tree),
     }
     .resolve()
+}
+
+fn profile_names(tree: &Tree, typing: &Typing<'_>, key: &str) -> Vec<String> {
+    let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+    let text = tree
+        .history(&path)
+        .last()
+        .and_then(|setting| setting.text(None));
+    // A placeholder without value is told about when every value is read.
+    let text = text
+        .and_then(|text| typing.foreign_text(&text).ok())
+        .unwrap_or_default();
+    text.split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn profile_groups(tree: &Tree) -> Vec<(String, Vec<String>)> {
+    let group = |entry: &Entry| {
+        let name = entry.path.last()?;
+        let is_group = entry.path.join(".") == format!("spring.profiles.group.{name}");
+        let members = document::texts(entry).into_iter().map(|(text, _)| text);
+        is_group.then(|| (name.clone(), members.collect()))
+    };
+    tree.winners()
+        .filter_map(|setting| group(&setting.entry))
+        .collect()
 }
 
 fn named(layer: &Layer) -> Vec<Named> {
@@ -220,24 +219,6 @@ fn destinations(config: &Config, usage: Option<&Usage>, report: &mut Vec<Diagnos
                 .label(format!("add `destination: {}`, say", binding.name))
                 .note("bindery.config.destination-from-name: true takes the binding's name"),
         );
-    }
-}
-
-fn searched(options: &LoadOptions) -> String {
-    let folder = |path: &std::path::Path| path.display().to_string();
-    let working = options
-        .working_dir
-        .clone()
-        .or_else(|| std::env::current_dir().ok())
-        .unwrap_or_default();
-    match &options.manifest_dir {
-        Some(manifest) if *manifest != working => {
-            format!("looked in {} and {}", folder(manifest), folder(&working))
-        }
-        _ => format!(
-            "looked in {}; --bindery.config=PATH names another place",
-            folder(&working)
-        ),
     }
 }
 

@@ -11,6 +11,7 @@
 //! ```
 //! The schema table is the only place where a key is written down; positions come from the parser's events.
 
+mod arguments;
 mod build;
 mod check;
 mod document;
@@ -28,13 +29,16 @@ pub(crate) mod relaxed;
 mod report;
 mod rules;
 mod schema;
+mod search;
 mod section;
 mod span;
 mod tree;
 pub mod typed;
 mod typing;
+mod unknown;
 mod value;
 mod yaml;
+mod yaml_1_1;
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,16 @@ pub(crate) struct Node {
     pub(crate) value: NodeValue,
 }
 
+impl Node {
+    /// A text from a place without lines.
+    pub(crate) fn text(text: &str, span: &Span) -> Self {
+        Self {
+            span: span.clone(),
+            value: NodeValue::Scalar(Scalar::text(text)),
+        }
+    }
+}
+
 /// The three shapes of a value.
 #[derive(Debug, Clone)]
 pub(crate) enum NodeValue {

@@ -177,9 +177,7 @@ fn random(request: &str) -> Option<String> {
             ))
         }
         "value" => Some(format!("{:016x}{:016x}", random_bits(), random_bits())),
-        "int" => {
-            Some(((random_bits() >> 32).cast_signed() as i64 + i64::from(i32::MIN)).to_string())
-        }
+        "int" => Some(((random_bits() >> 32).cast_signed() + i64::from(i32::MIN)).to_string()),
         "long" => Some(random_bits().cast_signed().to_string()),
         _ => random_between(request),
     }

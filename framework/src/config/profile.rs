@@ -173,7 +173,9 @@ impl ProfileChoice {
         }
         profiles.push(profile.to_owned());
         for (_, members) in self.groups.iter().filter(|(group, _)| group == profile) {
-            members.iter().for_each(|member| self.add(member, profiles));
+            for member in members {
+                self.add(member, profiles);
+            }
         }
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn split(key: &str) -> Vec<Segment> {
 fn bracketed(segments: &mut Vec<Segment>, text: String, offset: usize) {
     match (text.parse::<usize>(), segments.last_mut()) {
         (Ok(index), Some(last)) if last.index.is_none() && !last.literal => {
-            last.index = Some(index)
+            last.index = Some(index);
         }
         _ => segments.push(Segment {
             text,

@@ -9,11 +9,11 @@
 //!    = in spring.cloud.stream.bindings.output-order.producer
 //! ```
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde_json::json;
 
-use super::span::Span;
+use super::{relaxed::squash, span::Span};
 
 /// The process exit code for a configuration that holds errors (`EX_CONFIG` of `sysexits.h`).
 pub const EXIT_CONFIG: u8 = 78;
@@ -264,7 +264,7 @@ fn write_snippet(
     span: &Span,
     text: Option<&str>,
 ) -> Result<bool, fmt::Error> {
-    let Some(line) = span.source().line(span.line()) else {
+    let Some(line) = span.source().line(span.line()).map(masked) else {
         return Ok(false);
     };
     let number = span.line().to_string();
@@ -291,6 +291,27 @@ fn write_snippet(
         write!(f, " {text}")?;
     }
     Ok(true)
+}
+
+/// The line up to what looks like a secret: a report ends up in logs.
+fn masked(line: &str) -> Cow<'_, str> {
+    const SECRETS: [&str; 4] = ["secret", "password", "accesskey", "token"];
+    let is_secret = |end: usize| {
+        let key = line[..end]
+            .rsplit([',', '{', ':'])
+            .next()
+            .unwrap_or_default();
+        SECRETS.iter().any(|word| squash(key).contains(word))
+    };
+    let written = |end: usize| !line[end + 1..].trim().is_empty();
+    match line
+        .match_indices([':', '='])
+        .map(|(end, _)| end)
+        .find(|end| is_secret(*end) && written(*end))
+    {
+        Some(end) => Cow::Owned(format!("{} ***", &line[..=end])),
+        None => Cow::Borrowed(line),
+    }
 }
 
 /// Everything that is wrong with a configuration, in the order of the sources. Never empty.
@@ -362,4 +383,38 @@ pub fn report_text(diagnostics: &[Diagnostic]) -> String {
 #[must_use]
 pub fn report_json(diagnostics: &[Diagnostic]) -> serde_json::Value {
     diagnostics.iter().map(Diagnostic::to_json).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Source;
+
+    #[test]
+    fn reports_show_no_secrets() {
+        for (line, shown) in [
+            ("  secret-keyy: abc", "  secret-keyy: ***"),
+            (
+                "binder: { accessKey: a, secretKey: b }",
+                "binder: { accessKey: ***",
+            ),
+            ("secret:", "secret:"),
+            ("group: secret-service", "group: secret-service"),
+        ] {
+            assert_eq!(masked(line), shown);
+        }
+    }
+
+    #[test]
+    fn the_caret_stands_under_characters_not_bytes() {
+        let source = Source::file("a.yaml", "订单: x\n\tb: y");
+        let at = |line, column, length| Span::new(source.clone(), line, column, length);
+        let shown = |span: &Span| {
+            Diagnostic::error(DiagnosticKind::Syntax, "m")
+                .at(Some(span))
+                .to_string()
+        };
+        assert!(shown(&at(1, 5, 1)).ends_with("\n 1 | 订单: x\n   |     ^"));
+        assert!(shown(&at(2, 2, 1)).ends_with("\n 2 | \tb: y\n   | \t^"));
+    }
 }

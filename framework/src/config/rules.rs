@@ -170,28 +170,36 @@ fn output(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut Vec<
 
 /// Rules of consumers.
 fn input(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
-    let consumer = &rocketmq.consumer;
-    let at = |key: &str| {
-        rocketmq
-            .positions
-            .of(key)
-            .or(binding.positions.of(key))
-            .or(binding.positions.section())
-    };
-    let broadcasting = consumer.message_model == MessageModel::Broadcasting;
-    if broadcasting && consumer.orderly {
-        let model = at("consumer.message-model");
-        let span = rocketmq.positions.of("consumer.broadcasting").or(model);
+    if rocketmq.consumer.message_model == MessageModel::Broadcasting {
+        broadcasting(rocketmq, report);
+    }
+    if let Subscription::Tags(text) = &rocketmq.consumer.subscription {
+        subscription(text, rocketmq, report);
+    }
+    if binding.consumer.partitioned && binding.group.is_none() {
+        let message = format!("`partitioned` input `{}` needs a group", binding.name);
+        let span = binding.positions.of("consumer.partitioned");
+        report.push(conflict(message).key("partitioned").at(span));
+    }
+    executions(binding, rocketmq, report);
+}
+
+fn broadcasting(rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
+    let positions = &rocketmq.positions;
+    if rocketmq.consumer.orderly {
+        let model = positions
+            .of("consumer.broadcasting")
+            .or(positions.of("consumer.message-model"));
+        let message =
+            "messages are ordered only within a group that shares them, not when broadcast";
         report.push(
-            conflict(
-                "messages are ordered only within a group that shares them, not when broadcast",
-            )
-            .key("orderly")
-            .at(at("consumer.orderly"))
-            .related(span, "broadcast here"),
+            conflict(message)
+                .key("orderly")
+                .at(positions.of_or_section("consumer.orderly"))
+                .related(model, "broadcast here"),
         );
     }
-    if broadcasting && let Some(span) = rocketmq.positions.of("consumer.max-reconsume-times") {
+    if let Some(span) = positions.of("consumer.max-reconsume-times") {
         let message = "failed broadcast messages are dropped: `max-reconsume-times` has no effect";
         report.push(
             Diagnostic::warning(DiagnosticKind::Conflict, message)
@@ -199,30 +207,6 @@ fn input(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut Vec<D
                 .at(Some(span)),
         );
     }
-    if let (Some(span), Some(_)) = (rocketmq.positions.of("consumer.group"), &binding.group) {
-        let message = "the group of an input is that of its binding";
-        report.push(
-            Diagnostic::warning(DiagnosticKind::Deprecated, message)
-                .key("group")
-                .at(Some(span))
-                .suggest(Some(format!(
-                    "spring.cloud.stream.bindings.{}.group",
-                    binding.name
-                ))),
-        );
-    }
-    if let Subscription::Tags(text) = &consumer.subscription {
-        subscription(text, rocketmq, report);
-    }
-    if binding.consumer.partitioned && binding.group.is_none() {
-        let message = format!("`partitioned` input `{}` needs a group", binding.name);
-        report.push(
-            conflict(message)
-                .key("partitioned")
-                .at(binding.positions.of("consumer.partitioned")),
-        );
-    }
-    executions(binding, rocketmq, report);
 }
 
 /// Tags, not conditions; a bare condition would be one tag and match nothing.

@@ -86,12 +86,23 @@ impl Tree {
         let segments = split(name);
         let index = segments.last().and_then(|segment| segment.index);
         let path: Vec<String> = segments.into_iter().map(|segment| segment.text).collect();
+        let relaxed = || {
+            self.relaxed
+                .get(&squashed(&path))
+                .filter(|_| is_spelling(name))
+        };
         let settings = self
             .settings
             .get(&path)
-            .or_else(|| self.settings.get(self.relaxed.get(&squashed(&path))?))?;
+            .or_else(|| self.settings.get(relaxed()?))?;
         settings.last().map(|setting| (setting, index))
     }
+}
+
+/// Whether relaxed matching is meant at all: a name with other characters is looked for as it stands.
+pub(crate) fn is_spelling(name: &str) -> bool {
+    name.chars()
+        .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '[' | ']'))
 }
 
 impl Setting {
@@ -135,7 +146,7 @@ fn unify(path: &mut [String], pattern: &[String], names: &mut HashMap<Vec<String
         let lower = path[at].to_lowercase();
         let mut same = known.iter().filter(|name| name.to_lowercase() == lower);
         match (same.next(), same.next()) {
-            (Some(one), None) => path[at] = one.clone(),
+            (Some(one), None) => path[at].clone_from(one),
             _ => known.push(path[at].clone()),
         }
     }

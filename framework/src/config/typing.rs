@@ -15,8 +15,9 @@ use super::{
     report::{Diagnostic, DiagnosticKind},
     schema::{Choice, Kind, Row, Schema, State},
     span::Span,
-    tree::Tree,
+    tree::{Tree, is_spelling},
     value::{self, Value, Wrong},
+    yaml_1_1,
 };
 
 /// The typed values that count, by canonical path.
@@ -55,7 +56,8 @@ impl<'a> Typing<'a> {
     pub(crate) fn run(&mut self, layers: &[Layer]) -> Values {
         for layer in layers {
             for entry in &layer.entries {
-                if !(layer.active && self.tree.is_winner(entry)) && !has_placeholder(entry) {
+                let counts = layer.active && self.tree.is_winner(entry);
+                if !counts && !has_placeholder(entry) {
                     self.entry(entry);
                 }
             }
@@ -84,61 +86,54 @@ impl<'a> Typing<'a> {
 
     fn entry(&mut self, entry: &Entry) -> Option<Value> {
         let row = self.schema.row(entry.row?);
-        let name = last_name(&entry.spelled).to_owned();
-        match row.state {
-            State::Live | State::Later => {}
-            State::Ignored => {
-                let message = format!("`{name}` is accepted and has no effect here: {}", row.doc);
-                return self.tell(
-                    entry,
-                    &name,
-                    Diagnostic::info(DiagnosticKind::Ignored, message),
-                );
-            }
-            State::Foreign => {
-                let kind = entry.path.get(3).cloned().unwrap_or_default();
-                let message =
-                    format!("settings of the `{kind}` binder, which is not part of this program");
-                return self.tell(
-                    entry,
-                    &kind,
-                    Diagnostic::warning(DiagnosticKind::Ignored, message),
-                );
-            }
-            State::Refused(advice) => {
-                let message = format!("`{name}` is not supported: {advice}");
-                self.push(
-                    entry,
-                    &entry.key_span,
-                    Diagnostic::error(DiagnosticKind::Unsupported, message),
-                );
-                return None;
-            }
+        if !matches!(row.state, State::Live | State::Later) {
+            self.without_effect(entry, row);
+            return None;
         }
         let value = match &entry.raw {
             Raw::Scalar(scalar) => self.scalar(entry, row, scalar),
             Raw::List(items) => self.list(entry, row, items),
         }?;
-        if row.state == State::Later {
-            // A value that is the default asks for nothing, so files that spell defaults out stay loadable.
-            if !is_default(row, &value) {
-                let message = format!("`{name}` is not supported yet");
-                let label = if row.default.is_empty() {
-                    String::new()
-                } else {
-                    format!("only `{}`, the default", row.default)
-                };
-                let diagnostic = Diagnostic::error(DiagnosticKind::Unsupported, message);
-                let diagnostic = if label.is_empty() {
-                    diagnostic
-                } else {
-                    diagnostic.label(label)
-                };
-                self.push(entry, &entry.key_span, diagnostic);
-            }
-            return None;
+        if row.state == State::Live {
+            return Some(value);
         }
-        Some(value)
+        // A value that is the default asks for nothing, so files that spell defaults out stay loadable.
+        if !is_default(row, &value) {
+            let message = format!("`{}` is not supported yet", last_name(&entry.spelled));
+            let mut diagnostic = Diagnostic::error(DiagnosticKind::Unsupported, message);
+            if !row.default.is_empty() {
+                diagnostic = diagnostic.label(format!("only `{}`, the default", row.default));
+            }
+            self.push(entry, &entry.key_span, diagnostic);
+        }
+        None
+    }
+
+    /// Tells of a key that never acts; of some once only.
+    fn without_effect(&mut self, entry: &Entry, row: &Row) {
+        let name = last_name(&entry.spelled).to_owned();
+        let (what, diagnostic) = match row.state {
+            State::Refused(advice) => {
+                let message = format!("`{name}` is not supported: {advice}");
+                (
+                    entry.spelled.clone(),
+                    Diagnostic::error(DiagnosticKind::Unsupported, message),
+                )
+            }
+            State::Foreign => {
+                let kind = entry.path.get(3).cloned().unwrap_or_default();
+                let message =
+                    format!("settings of the `{kind}` binder, which is not part of this program");
+                (kind, Diagnostic::warning(DiagnosticKind::Ignored, message))
+            }
+            _ => {
+                let message = format!("`{name}` is accepted and has no effect here: {}", row.doc);
+                (name, Diagnostic::info(DiagnosticKind::Ignored, message))
+            }
+        };
+        if self.told.insert(what) {
+            self.push(entry, &entry.key_span, diagnostic);
+        }
     }
 
     fn scalar(&mut self, entry: &Entry, row: &'static Row, scalar: &Scalar) -> Option<Value> {
@@ -226,7 +221,7 @@ impl<'a> Typing<'a> {
         let relaxed = || {
             self.env
                 .iter()
-                .find(|(variable, _)| squash(variable) == wanted)
+                .find(|(variable, _)| is_spelling(name) && squash(variable) == wanted)
         };
         exact
             .or_else(relaxed)
@@ -244,7 +239,7 @@ impl<'a> Typing<'a> {
                 format!("`{shown}` is not a value for `{name}`"),
             )
             .label(format!("expected {expected}")),
-            Wrong::Value => self.wrong_value(row, name, shown, &expected),
+            Wrong::Value => wrong_value(row, name, shown, &expected),
             Wrong::Ambiguous(instead) => {
                 let message = format!(
                     "`{shown}` for `{name}` is octal to a YAML 1.1 reader and decimal to a YAML 1.2 reader"
@@ -262,31 +257,12 @@ impl<'a> Typing<'a> {
         self.push(entry, span, diagnostic);
     }
 
-    fn wrong_value(&self, row: &Row, name: &str, shown: &str, expected: &str) -> Diagnostic {
-        let error = |message: String| Diagnostic::error(DiagnosticKind::WrongValue, message);
-        match row.kind {
-            Kind::Choice(choices) => {
-                let near = nearest_choice(shown, choices);
-                let label = match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("expected {expected}"),
-                };
-                error(format!("`{shown}` is not a value for `{name}`"))
-                    .suggest(near.map(str::to_owned))
-                    .label(label)
-                    .note(format!("accepted: {expected}"))
-            }
-            _ => error(format!("`{shown}` is not a value for `{name}`"))
-                .label(format!("expected {expected}")),
-        }
-    }
-
     /// Text that Java would have read as a number or a boolean first.
     fn surprise(&mut self, entry: &Entry, row: &Row, scalar: &Scalar, span: &Span) {
         if !scalar.plain || !matches!(row.kind, Kind::Text(_) | Kind::List { .. }) {
             return;
         }
-        if let Some(other) = value::yaml_1_1(&scalar.text) {
+        if let Some(other) = yaml_1_1::reading(&scalar.text) {
             let name = last_name(&entry.spelled);
             let message = format!(
                 "`{}` for `{name}` is taken as it is written; Java would read `{other}`",
@@ -300,16 +276,28 @@ impl<'a> Typing<'a> {
         }
     }
 
-    fn tell(&mut self, entry: &Entry, what: &str, diagnostic: Diagnostic) -> Option<Value> {
-        if self.told.insert(what.to_owned()) {
-            self.push(entry, &entry.key_span, diagnostic);
-        }
-        None
-    }
-
     fn push(&mut self, entry: &Entry, span: &Span, diagnostic: Diagnostic) {
         self.report
             .push(diagnostic.key(&entry.spelled).at(Some(span)));
+    }
+}
+
+fn wrong_value(row: &Row, name: &str, shown: &str, expected: &str) -> Diagnostic {
+    let error = |message: String| Diagnostic::error(DiagnosticKind::WrongValue, message);
+    match row.kind {
+        Kind::Choice(choices) => {
+            let near = nearest_choice(shown, choices);
+            let label = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("expected {expected}"),
+            };
+            error(format!("`{shown}` is not a value for `{name}`"))
+                .suggest(near.map(str::to_owned))
+                .label(label)
+                .note(format!("accepted: {expected}"))
+        }
+        _ => error(format!("`{shown}` is not a value for `{name}`"))
+            .label(format!("expected {expected}")),
     }
 }
 

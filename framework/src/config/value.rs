@@ -278,7 +278,7 @@ fn list(text: &str, separators: &[char], rule: TextRule) -> Result<Value, Wrong>
 
 fn checked(text: &str, rule: TextRule) -> Result<String, Wrong> {
     let fine = match rule {
-        TextRule::Any | TextRule::Expression => true,
+        TextRule::Any | TextRule::Expression | TextRule::Tags => true,
         TextRule::Topics => text.split(',').all(|topic| is_resource(topic.trim(), 127)),
         TextRule::Group => is_resource(text, 120),
         TextRule::Mime => is_mime(text),
@@ -286,7 +286,6 @@ fn checked(text: &str, rule: TextRule) -> Result<String, Wrong> {
             text == "/" || (text.starts_with('/') && !text.contains(char::is_whitespace))
         }
         TextRule::IpAddress => text.parse::<std::net::IpAddr>().is_ok(),
-        TextRule::Tags => true,
         TextRule::Address => is_address(text.trim()),
     };
     if fine {
@@ -296,7 +295,7 @@ fn checked(text: &str, rule: TextRule) -> Result<String, Wrong> {
     }
 }
 
-/// The alphabet of topic and group names (`Validators` and `TopicValidator` of Apache RocketMQ 5.3.3).
+/// The alphabet of topic and group names (`Validators` and `TopicValidator` of Apache `RocketMQ` 5.3.3).
 fn is_resource(name: &str, longest: usize) -> bool {
     !name.is_empty()
         && name.len() <= longest
@@ -347,66 +346,6 @@ fn is_address(text: &str) -> bool {
         }
     };
     host_fine && port.parse::<u16>().is_ok_and(|port| port > 0)
-}
-
-/// What a YAML 1.1 reader (Spring Boot's) makes of a plain scalar that is bound to text, if that differs from the text.
-pub(crate) fn yaml_1_1(text: &str) -> Option<String> {
-    let read = match text {
-        "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "True" | "TRUE" => Some("true".to_owned()),
-        "no" | "No" | "NO" | "off" | "Off" | "OFF" | "False" | "FALSE" => Some("false".to_owned()),
-        _ => yaml_1_1_int(text)
-            .map(|value| value.to_string())
-            .or_else(|| yaml_1_1_float(text).map(|value| format!("{value:?}"))),
-    };
-    read.filter(|read| read != text)
-}
-
-fn yaml_1_1_int(text: &str) -> Option<i128> {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let plain = digits.replace('_', "");
-    let value = if let Some(binary) = plain.strip_prefix("0b") {
-        i128::from_str_radix(binary, 2).ok()
-    } else if let Some(hex) = plain.strip_prefix("0x") {
-        i128::from_str_radix(hex, 16).ok()
-    } else if plain.contains(':') {
-        base_60(&plain)
-    } else if plain.len() > 1 && plain.starts_with('0') {
-        i128::from_str_radix(&plain, 8).ok()
-    } else {
-        plain.parse().ok()
-    };
-    value.map(|value| if negative { -value } else { value })
-}
-
-/// `12:30:45`
-fn base_60(text: &str) -> Option<i128> {
-    let mut parts = text.split(':');
-    let first = parts.next().filter(|first| !first.starts_with('0'))?;
-    parts.try_fold(first.parse::<i128>().ok()?, |sum, part| {
-        let part: i128 = part.parse().ok().filter(|part| (0..60).contains(part))?;
-        sum.checked_mul(60)?.checked_add(part)
-    })
-}
-
-fn yaml_1_1_float(text: &str) -> Option<f64> {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let looks = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && digits.contains(|c: char| c.is_ascii_digit())
-        && digits.contains(['.', 'e', 'E'])
-        && digits
-            .chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '-' | '+' | '_'));
-    if looks {
-        text.replace('_', "").parse().ok()
-    } else {
-        None
-    }
 }
 
 #[cfg(test)]
@@ -512,35 +451,6 @@ mod tests {
             ("host:0", false),
         ] {
             assert_eq!(checked(text, TextRule::Address).is_ok(), fine, "{text}");
-        }
-    }
-
-    #[test]
-    fn texts_that_yaml_1_1_reads_otherwise_are_noticed() {
-        for (text, read) in [
-            ("0123", "83"),
-            ("1.10", "1.1"),
-            ("12:30:45", "45045"),
-            ("1_000", "1000"),
-            ("yes", "true"),
-            ("1e3", "1000.0"),
-            ("+42", "42"),
-        ] {
-            assert_eq!(yaml_1_1(text).as_deref(), Some(read), "{text}");
-        }
-        for text in [
-            "20220117110148",
-            "true",
-            "orders",
-            "2024-01-02",
-            "1.5",
-            "42",
-            "0",
-            "08",
-            "a:b",
-            "127.0.0.1:9876",
-        ] {
-            assert_eq!(yaml_1_1(text), None, "{text}");
         }
     }
 }

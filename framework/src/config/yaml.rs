@@ -123,6 +123,8 @@ impl<'a> Composer<'a, '_> {
         }
         let (anchor, node) = match event {
             Event::Scalar(text, style, anchor, tag) => {
+                // Nothing written: the parser points at the colon, people look behind it.
+                let span = if at.is_empty() { after(&span) } else { span };
                 let scalar = self.scalar(&text, style, tag.as_deref(), &span);
                 (
                     anchor,
@@ -173,6 +175,13 @@ impl<'a> Composer<'a, '_> {
             self.report
                 .push(Diagnostic::error(DiagnosticKind::Syntax, message).at(Some(span)));
         }
+        let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        // The parser gives an empty block scalar a line break that isn't there.
+        let text = if block && text.chars().all(|c| c == '\n') {
+            ""
+        } else {
+            text
+        };
         let plain = style == ScalarStyle::Plain && tag.is_none();
         let null = plain && matches!(text, "" | "~" | "null" | "Null" | "NULL");
         Scalar {
@@ -205,7 +214,7 @@ impl<'a> Composer<'a, '_> {
             let value = self.node(event, depth + 1)?;
             match key.value {
                 NodeValue::Scalar(scalar) if scalar.plain && scalar.text == "<<" => {
-                    self.merge(value, &mut merged)
+                    self.merge(value, &mut merged);
                 }
                 NodeValue::Scalar(scalar) => {
                     let text = if scalar.null {
@@ -249,7 +258,7 @@ impl<'a> Composer<'a, '_> {
             }
             NodeValue::Sequence(items) => items.into_iter().for_each(|item| self.merge(item, into)),
             NodeValue::Scalar(_) => {
-                self.complain("`<<` takes a mapping or a list of mappings", &value.span)
+                self.complain("`<<` takes a mapping or a list of mappings", &value.span);
             }
         }
     }
@@ -283,6 +292,15 @@ impl<'a> Composer<'a, '_> {
             .saturating_add(1);
         Span::new(self.source.clone(), line, column, 1)
     }
+}
+
+fn after(span: &Span) -> Span {
+    Span::new(
+        span.source().clone(),
+        span.line(),
+        span.column().saturating_add(1),
+        span.length(),
+    )
 }
 
 fn is_known(tag: &Tag) -> bool {
@@ -351,9 +369,9 @@ mod tests {
         let (documents, report) = parse(text);
         assert_eq!(report, Vec::new());
         let mut into = Vec::new();
-        documents
-            .iter()
-            .for_each(|document| leaves(document, "", &mut into));
+        for document in &documents {
+            leaves(document, "", &mut into);
+        }
         into
     }
 
@@ -395,10 +413,11 @@ mod tests {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let previous = format!("*a{}, ", level - 1).repeat(10);
-            text += &format!(
+            let line = format!(
                 "a{level}: &a{level} [{}]\n",
                 previous.trim_end_matches(", ")
             );
+            text.push_str(&line);
         }
         let (_, report) = parse(&text);
         assert!(report[0].message.contains("more than"), "{report:?}");

@@ -3,8 +3,9 @@
 use crate::config::{
     report::{Diagnostic, DiagnosticKind},
     typed::{
-        AllocateStrategy, BinderConfig, Config, ConsumeFrom, MessageModel, Positions, ProducerType,
-        RocketmqBinding, RocketmqConsumer, RocketmqProducer, SendType, Subscription,
+        AllocateStrategy, BinderConfig, BindingConfig, Config, ConsumeFrom, MessageModel,
+        Positions, ProducerType, RocketmqBinding, RocketmqConsumer, RocketmqProducer, SendType,
+        Subscription,
     },
     typing::Values,
 };
@@ -22,14 +23,43 @@ pub(super) fn read(values: &Values, config: &mut Config, report: &mut Vec<Diagno
     let names: Vec<String> = config.bindings.keys().cloned().collect();
     for name in names {
         let mut read = binding(values, Some(&name), group.as_ref(), report);
-        if let Some(span) = config
-            .bindings
-            .get(&name)
-            .and_then(|binding| binding.positions.section())
-        {
-            read.positions.set_section(span.clone());
+        if let Some(binding) = config.bindings.get(&name) {
+            if let Some(span) = binding.positions.section() {
+                read.positions.set_section(span.clone());
+            }
+            consumer_group(values, binding, &mut read.positions, report);
         }
         config.rocketmq.bindings.insert(name, read);
+    }
+}
+
+/// The consumer group stands at the binding; here it may only be repeated.
+fn consumer_group(
+    values: &Values,
+    binding: &BindingConfig,
+    positions: &mut Positions,
+    report: &mut Vec<Diagnostic>,
+) {
+    let group = reader(
+        values,
+        positions,
+        Some(&binding.name),
+        "consumer",
+        "consumer.",
+    )
+    .optional_text("group");
+    if group.is_some() && group != binding.group {
+        let own = format!("spring.cloud.stream.bindings.{}.group", binding.name);
+        report.push(
+            Diagnostic::error(
+                DiagnosticKind::Conflict,
+                "the group of an input is that of its binding",
+            )
+            .key("group")
+            .at(positions.of("consumer.group"))
+            .label(format!("set {own}"))
+            .suggest(Some(own)),
+        );
     }
 }
 
@@ -176,8 +206,6 @@ fn consumer(
         &strategies,
         &mut into.allocate_strategy,
     );
-    // Kept for the check against the binding's own group.
-    read.optional_text("group");
 }
 
 /// Settings that both dialects have, under different names.
@@ -196,65 +224,59 @@ fn paired(
     let mut read = Reader::new(values, positions)
         .prefixed("producer.")
         .below(place, name, "producer");
-    let sync = read.optional_bool("sync").map(|sync| {
-        if sync {
-            SendType::Sync
-        } else {
-            SendType::Async
-        }
-    });
-    let types = [
-        ("Sync", SendType::Sync),
-        ("Async", SendType::Async),
-        ("OneWay", SendType::OneWay),
-    ];
-    let send_type = read.optional_choice("send-type", &types);
-
+    let send = agree(
+        read.optional_bool("sync").map(|sync| {
+            if sync {
+                SendType::Sync
+            } else {
+                SendType::Async
+            }
+        }),
+        read.optional_choice("send-type", &SEND_TYPES),
+        &mut producer.send_type,
+    );
     let mut read = Reader::new(values, positions)
         .prefixed("consumer.")
         .below(place, name, "consumer");
-    let model = |all| {
-        if all {
-            MessageModel::Broadcasting
-        } else {
-            MessageModel::Clustering
-        }
-    };
-    let broadcasting = read.optional_bool("broadcasting").map(model);
-    let models = [
-        ("CLUSTERING", MessageModel::Clustering),
-        ("BROADCASTING", MessageModel::Broadcasting),
-    ];
-    let message_model = read.optional_choice("message-model", &models);
-    let tags = read.optional_text("tags").map(subscription);
-    let subscribed = read.optional_text("subscription").map(subscription);
-
-    let conflicts = [
-        (
-            agree(sync, send_type, &mut producer.send_type),
-            "producer.sync",
-            "producer.send-type",
-        ),
-        (
-            agree(broadcasting, message_model, &mut consumer.message_model),
-            "consumer.broadcasting",
-            "consumer.message-model",
-        ),
-        (
-            agree(tags, subscribed, &mut consumer.subscription),
-            "consumer.tags",
-            "consumer.subscription",
-        ),
-    ];
-    // The defaults are read again for every binding and told about once, as themselves.
-    for (_, first, second) in conflicts
-        .iter()
-        .filter(|(agrees, ..)| !agrees && (name.is_some() || place == DEFAULT))
-    {
+    let model = agree(
+        read.optional_bool("broadcasting").map(message_model),
+        read.optional_choice("message-model", &MESSAGE_MODELS),
+        &mut consumer.message_model,
+    );
+    let tags = agree(
+        read.optional_text("tags").map(subscription),
+        read.optional_text("subscription").map(subscription),
+        &mut consumer.subscription,
+    );
+    for (agrees, first, second) in [
+        (send, "producer.sync", "producer.send-type"),
+        (model, "consumer.broadcasting", "consumer.message-model"),
+        (tags, "consumer.tags", "consumer.subscription"),
+    ] {
         let diagnostic = conflict(positions, first, second);
-        if !report.contains(&diagnostic) {
+        // The defaults are read again for every binding and told about once.
+        if !agrees && !report.contains(&diagnostic) {
             report.push(diagnostic);
         }
+    }
+}
+
+const SEND_TYPES: [(&str, SendType); 3] = [
+    ("Sync", SendType::Sync),
+    ("Async", SendType::Async),
+    ("OneWay", SendType::OneWay),
+];
+
+const MESSAGE_MODELS: [(&str, MessageModel); 2] = [
+    ("CLUSTERING", MessageModel::Clustering),
+    ("BROADCASTING", MessageModel::Broadcasting),
+];
+
+fn message_model(broadcasting: bool) -> MessageModel {
+    if broadcasting {
+        MessageModel::Broadcasting
+    } else {
+        MessageModel::Clustering
     }
 }
 

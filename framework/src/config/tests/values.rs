@@ -16,8 +16,9 @@ fn every_default_of_the_table_is_the_default_of_the_struct() {
         .rows()
         .filter(|placed| placed.row.state == schema::State::Live && !placed.row.default.is_empty())
     {
-        let path = placed.pattern.join(".").replace("*", "x");
-        yaml += &format!("{path}: \"{}\"\n", placed.row.default);
+        let path = placed.pattern.join(".").replace('*', "x");
+        let line = format!("{path}: \"{}\"\n", placed.row.default);
+        yaml.push_str(&line);
     }
     let plain = "spring.cloud.stream.bindings.x: { destination: t, group: g }\n";
     let (written, plain) = (loaded(&yaml).config, loaded(plain).config);
