@@ -13,8 +13,10 @@ pub(crate) use running::Embedded;
 
 #[cfg(feature = "embedded")]
 mod running {
+    use std::fmt;
     use std::net::{IpAddr, SocketAddr};
 
+    use bindery_broker::properties::Problem;
     use bindery_broker::{Broker, BrokerConfig, NameServer, NameServerConfig};
 
     use crate::config::EmbeddedConfig;
@@ -96,12 +98,43 @@ mod running {
             ..BrokerConfig::default()
         };
         for (key, value) in &config.broker {
-            broker
-                .set(key, value)
-                .map_err(|source| failed("broker's configuration", source))?;
+            if let Err(problem) = broker.set(key, value) {
+                let key = key.clone();
+                return Err(failed(
+                    "broker's configuration",
+                    BrokerKeyError { key, problem },
+                ));
+            }
         }
         Ok(broker)
     }
+
+    /// A key under `bindery.embedded.broker` that the broker does not take.
+    #[derive(Debug)]
+    struct BrokerKeyError {
+        key: String,
+        problem: Problem,
+    }
+
+    impl fmt::Display for BrokerKeyError {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "`bindery.embedded.broker.{}`: ", self.key)?;
+            match &self.problem {
+                Problem::Unknown {
+                    suggestion: Some(near),
+                } => {
+                    write!(f, "no such key; did you mean `{near}`?")
+                }
+                Problem::Unknown { suggestion: None } => f.write_str("no such key"),
+                Problem::Invalid { value, expected } => {
+                    write!(f, "`{value}` is not accepted, expected {expected}")
+                }
+                other => write!(f, "{other:?}"),
+            }
+        }
+    }
+
+    impl std::error::Error for BrokerKeyError {}
 
     fn failed(part: &'static str, source: impl Into<BoxError>) -> Error {
         Error::Embedded {

@@ -8,17 +8,10 @@ use crate::binder::{Audience, Order};
 use crate::binding::InputBinding;
 use crate::config::Config;
 
-/// Executions of one poisonous message above which it is worth a warning.
-const MANY_EXECUTIONS: u32 = 20;
-
-/// Redeliveries of a group that sets no limit (`DEFAULT_MAX_RETRY_TIMES` of Apache RocketMQ).
-const BROKER_REDELIVERIES: u32 = 16;
-
 /// The lines of the report.
 #[derive(Debug)]
 pub(super) struct StartReport {
     lines: Vec<String>,
-    warnings: Vec<String>,
     summary: String,
 }
 
@@ -37,11 +30,6 @@ impl StartReport {
                 output.parts.partitioned()
             )
         }));
-        let warnings = running
-            .bindings
-            .inputs()
-            .filter_map(|input| many_executions(config, input))
-            .collect();
         let web = running
             .web
             .as_ref()
@@ -54,18 +42,11 @@ impl StartReport {
             running.bindings.outputs().count(),
             web.unwrap_or_default(),
         );
-        Self {
-            lines,
-            warnings,
-            summary,
-        }
+        Self { lines, summary }
     }
 
     pub(super) fn print(&self, took: Duration) {
         self.lines.iter().for_each(|line| tracing::info!("{line}"));
-        self.warnings
-            .iter()
-            .for_each(|warning| tracing::warn!("{warning}"));
         tracing::info!("{}, started in {} ms", self.summary, took.as_millis());
     }
 }
@@ -97,22 +78,4 @@ fn input_line(config: &Config, program: &Program, input: &InputBinding) -> Strin
             handlers.join(", ")
         },
     )
-}
-
-/// Attempts in the process and redeliveries by the broker multiply, which surprises.
-fn many_executions(config: &Config, input: &InputBinding) -> Option<String> {
-    let spec = &input.spec;
-    let attempts = config.bindings.get(&spec.binding)?.consumer.max_attempts;
-    if spec.order == Order::PerQueue && spec.redelivery.limit.is_none() {
-        return None;
-    }
-    let redeliveries = spec.redelivery.limit.unwrap_or(BROKER_REDELIVERIES);
-    let executions = attempts.saturating_mul(redeliveries.saturating_add(1));
-    (executions > MANY_EXECUTIONS).then(|| {
-        format!(
-            "input {}: a message that always fails is tried {executions} times ({attempts} attempts x {redeliveries} redeliveries + 1); \
-             set consumer.max-attempts or max-reconsume-times",
-            spec.binding
-        )
-    })
 }

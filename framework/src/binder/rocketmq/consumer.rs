@@ -16,10 +16,10 @@ use bindery_client::{
 };
 
 use super::client_failed;
-use super::translate::{allocate, consume_from, filter, incoming};
+use super::translate::{InputFacts, allocate, consume_from, filter, incoming};
 use crate::binder::{
     AssignedQueue, Audience, BinderError, ConsumerBinding, ConsumerSpec, Deliver, Order,
-    Settlement, levels,
+    Redelivery, Settlement, levels,
 };
 use crate::config::RocketmqConsumer;
 
@@ -150,10 +150,16 @@ fn listener(
     sink: Arc<dyn Deliver>,
     dead_letters: Option<Producer>,
 ) -> Listener {
+    let facts = InputFacts::of(&spec);
     match dead_letters {
-        None => Listener::concurrent(ConcurrentSink { spec, sink }),
+        None => Listener::concurrent(ConcurrentSink {
+            facts,
+            redelivery: spec.redelivery,
+            sink,
+        }),
         Some(dead_letters) => Listener::orderly(OrderedSink {
-            spec,
+            facts,
+            group: spec.group,
             sink,
             dead_letters,
         }),
@@ -161,7 +167,8 @@ fn listener(
 }
 
 struct ConcurrentSink {
-    spec: ConsumerSpec,
+    facts: InputFacts,
+    redelivery: Redelivery,
     sink: Arc<dyn Deliver>,
 }
 
@@ -172,9 +179,9 @@ impl ConcurrentListener for ConcurrentSink {
         context: &ConcurrentContext,
     ) -> ConcurrentStatus {
         for (done, message) in batch.iter().enumerate() {
-            let level = match self.sink.deliver(incoming(&self.spec, message)).await {
+            let level = match self.sink.deliver(incoming(&self.facts, message)).await {
                 Settlement::Ack => continue,
-                Settlement::Retry(None) => self.spec.redelivery.delay_level,
+                Settlement::Retry(None) => self.redelivery.delay_level,
                 Settlement::Retry(Some(after)) => levels::level_for(after),
                 Settlement::Reject => DEAD_LETTER,
                 // The broker takes it back at once for another member; the shortest level is as close as it gets.
@@ -193,7 +200,8 @@ impl ConcurrentListener for ConcurrentSink {
 }
 
 struct OrderedSink {
-    spec: ConsumerSpec,
+    facts: InputFacts,
+    group: String,
     sink: Arc<dyn Deliver>,
     dead_letters: Producer,
 }
@@ -201,13 +209,13 @@ struct OrderedSink {
 impl OrderlyListener for OrderedSink {
     async fn consume(&self, batch: Vec<MessageExt>, _context: &OrderlyContext) -> OrderlyStatus {
         for message in &batch {
-            match self.sink.deliver(incoming(&self.spec, message)).await {
+            match self.sink.deliver(incoming(&self.facts, message)).await {
                 Settlement::Ack => {}
                 Settlement::Retry(pause) => return OrderlyStatus::Suspend(pause),
                 Settlement::Return => return OrderlyStatus::Suspend(Some(Duration::ZERO)),
                 Settlement::Reject => {
                     if let Err(error) = self.bury(message).await {
-                        tracing::warn!(group = %self.spec.group, msg_id = message.msg_id(), %error, "dead letter not stored; the queue waits");
+                        tracing::warn!(group = %self.group, msg_id = message.msg_id(), %error, "dead letter not stored; the queue waits");
                         return OrderlyStatus::Suspend(None);
                     }
                 }
@@ -221,8 +229,8 @@ impl OrderedSink {
     /// Stores a rejected message under the group's dead letters. An ordered consumer sends nothing back to the broker, so
     /// the copy is made here; it is stored before the queue moves on.
     async fn bury(&self, message: &MessageExt) -> Result<(), ClientError> {
-        let topic = format!("%DLQ%{}", self.spec.group);
-        let received = incoming(&self.spec, message);
+        let topic = format!("%DLQ%{}", self.group);
+        let received = incoming(&self.facts, message);
         let mut dead =
             bindery_client::Message::new(topic, message.body().clone()).flag(message.flag());
         if let Some(tag) = message.tags() {

@@ -93,11 +93,29 @@ pub(super) fn outgoing(
         .fold(out, |out, (name, value)| out.property(name, value)))
 }
 
+/// What every message of one input has in common, shared instead of copied per message.
+#[derive(Debug)]
+pub(super) struct InputFacts {
+    binding: Arc<str>,
+    group: Arc<str>,
+    redeliveries: Option<u32>,
+}
+
+impl InputFacts {
+    pub(super) fn of(spec: &ConsumerSpec) -> Self {
+        Self {
+            binding: spec.binding.as_str().into(),
+            group: spec.group.as_str().into(),
+            redeliveries: spec.redelivery.limit,
+        }
+    }
+}
+
 /// A received message as handlers see it.
-pub(super) fn incoming(spec: &ConsumerSpec, message: &MessageExt) -> Message {
+pub(super) fn incoming(facts: &InputFacts, message: &MessageExt) -> Message {
     let delivery = Delivery {
-        binding: spec.binding.as_str().into(),
-        group: spec.group.as_str().into(),
+        binding: Arc::clone(&facts.binding),
+        group: Arc::clone(&facts.group),
         topic: message.topic().into(),
         broker_name: message.broker_name().into(),
         queue_id: message.queue_id(),
@@ -110,7 +128,7 @@ pub(super) fn incoming(spec: &ConsumerSpec, message: &MessageExt) -> Message {
         sys_flag: message.stored().sys_flag.0,
         flag: message.flag(),
         reconsume_times: u32::try_from(message.reconsume_times()).unwrap_or(0),
-        max_reconsume_times: spec.redelivery.limit,
+        max_reconsume_times: facts.redeliveries,
         ..Delivery::default()
     };
     let visible = message
