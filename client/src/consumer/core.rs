@@ -64,6 +64,7 @@ pub(crate) struct ConsumerCore {
     /// Everything has ended.
     stopped: CancellationToken,
     rebalance: Notify,
+    pub(super) renewal: Notify,
     /// A position is unsaved.
     pub(super) unsaved: Notify,
     /// The retry topic may have come into being.
@@ -170,6 +171,7 @@ impl ConsumerCore {
             tasks: TaskTracker::new(),
             stopped: CancellationToken::new(),
             rebalance: Notify::new(),
+            renewal: Notify::new(),
             unsaved: Notify::new(),
             retry_expected: Notify::new(),
             paused: watch::Sender::new(false),
@@ -290,6 +292,11 @@ impl ConsumerCore {
 
     pub(crate) fn rebalance_soon(&self) {
         self.rebalance.notify_one();
+    }
+
+    /// Locks are asked for again now and not with the next round.
+    pub(crate) fn renew_locks_soon(&self) {
+        self.renewal.notify_one();
     }
 
     pub(super) async fn rebalance_wanted(&self) {

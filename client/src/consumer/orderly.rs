@@ -235,7 +235,10 @@ impl ConsumerCore {
 /// Renews the locks of all queues that have one.
 pub(super) async fn lock_rounds(core: Arc<ConsumerCore>) {
     loop {
-        core.client.config.clock.sleep(RENEWAL).await;
+        tokio::select! {
+            () = core.renewal.notified() => {}
+            () = core.client.config.clock.sleep(RENEWAL) => {}
+        }
         let now = core.now();
         let mut by_broker: BTreeMap<String, Vec<Arc<ProcessQueue>>> = BTreeMap::new();
         for queue in core.held().into_iter().filter(|queue| queue.is_locked(now)) {

@@ -151,8 +151,11 @@ impl ConsumerCore {
 
     /// Saves the positions that are unsaved; what fails stays unsaved. Answers whether all are saved.
     pub(super) async fn save(&self, queues: &[Arc<ProcessQueue>]) -> bool {
+        // Without a good lock another member may be ahead of us: then its word counts, not ours.
+        let now = self.now();
         let unsaved: Vec<_> = queues
             .iter()
+            .filter(|queue| !self.needs_locks() || queue.is_locked(now))
             .filter_map(|queue| Some((queue, queue.unsaved()?)))
             .collect();
         if unsaved.is_empty() {

@@ -327,7 +327,8 @@ impl ConsumerCore {
                 tracing::warn!(queue = %queue.mq, group = self.group(), "queue given up while handlers still run: their messages come again");
             }
         }
-        let last = queue.unsaved();
+        let ours = !self.needs_locks() || queue.is_locked(self.now());
+        let last = queue.unsaved().filter(|_| ours);
         queue.end_epoch();
         if let Some(offset) = last {
             self.save_last(queue, offset).await;

@@ -170,7 +170,7 @@ impl Shared {
             let reconnected = lock(&slot.live).is_some();
             self.greet(addr, slot, &connection).await;
             if reconnected {
-                self.rebalance_all();
+                self.reconnected();
             }
         }
         *lock(&slot.live) = Some(connection.clone());

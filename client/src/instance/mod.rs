@@ -253,9 +253,11 @@ impl Shared {
         read(&self.consumers).get(group).cloned()
     }
 
-    fn rebalance_all(&self) {
+    /// A broker was reached again. It may have been restarted: then it knows neither members nor locks.
+    fn reconnected(&self) {
         for consumer in read(&self.consumers).values() {
             consumer.rebalance_soon();
+            consumer.renew_locks_soon();
         }
     }
 

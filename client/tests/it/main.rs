@@ -2,4 +2,7 @@
 //! Apache's): `BINDERY_NAMESRV=127.0.0.1:9876 cargo test -p bindery-client --test it -- live`.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod consumer;
+mod fake;
 mod live;
+mod producer;

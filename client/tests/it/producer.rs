@@ -1,0 +1,383 @@
+//! Sending against the scripted cluster.
+use std::{collections::BTreeSet, time::Duration};
+
+use bindery_client::{ClientError, Message, MessageIllegal, Producer, SendStatus};
+use bindery_protocol::{
+    codes::{RequestCode, ResponseCode},
+    frame::Reply,
+    headers::SendHeader,
+    message::Properties,
+};
+
+use crate::fake::{Fake, until};
+
+async fn producer(fake: &Fake) -> Producer {
+    Producer::builder("pg")
+        .config(fake.config())
+        .start()
+        .await
+        .unwrap()
+}
+
+fn sends(fake: &Fake) -> Vec<(String, i32)> {
+    let state = fake.state.lock().unwrap();
+    let sends = state
+        .requests
+        .iter()
+        .filter(|(code, ..)| *code == RequestCode::SEND_MESSAGE_V2);
+    sends
+        .map(|(_, broker, queue)| (broker.clone(), queue.unwrap()))
+        .collect()
+}
+
+fn answer_sends(fake: &Fake, broker: &'static str, code: ResponseCode) {
+    fake.rule(move |asked, frame| {
+        let refuse = asked == broker && frame.request_code() == RequestCode::SEND_MESSAGE_V2;
+        refuse.then(|| Reply::error(code, "scripted"))
+    });
+}
+
+#[tokio::test]
+async fn a_message_goes_elsewhere_when_a_broker_refuses_for_now() {
+    let fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 2);
+    answer_sends(&fake, "a", ResponseCode::SERVICE_NOT_AVAILABLE);
+    let producer = producer(&fake).await;
+    for _ in 0..4 {
+        let sent = producer.send(Message::new("t", "x")).await.unwrap();
+        assert_eq!(sent.queue.broker_name, "b");
+    }
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_will_not_change_is_not_tried_again() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 2);
+    answer_sends(&fake, "a", ResponseCode::MESSAGE_ILLEGAL);
+    let producer = producer(&fake).await;
+    let error = producer.send(Message::new("t", "x")).await.unwrap_err();
+    assert_eq!((error.response_code(), error.is_retryable()), (13, false));
+    assert_eq!(sends(&fake).len(), 1);
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn three_attempts_are_made_and_reported() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 4);
+    answer_sends(&fake, "a", ResponseCode::SYSTEM_BUSY);
+    let producer = producer(&fake).await;
+    let error = producer.send(Message::new("t", "x")).await.unwrap_err();
+    let ClientError::SendFailed {
+        attempts,
+        brokers,
+        source,
+        ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (*attempts, brokers.len(), source.response_code()),
+        (3, 3, 2)
+    );
+    let queues: BTreeSet<i32> = sends(&fake).into_iter().map(|(_, queue)| queue).collect();
+    assert_eq!(queues.len(), 3, "each attempt takes the next queue");
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn the_timeout_covers_all_attempts() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 1);
+    // A rule without an answer: the request hangs.
+    let silent = Fake::start(&["a"]).await;
+    let config = fake.config();
+    let producer = Producer::builder("pg")
+        .config(config)
+        .send_timeout(Duration::from_millis(100))
+        .start()
+        .await
+        .unwrap();
+    producer.publish_queues("t").await.unwrap();
+    hang(&fake);
+    let started = std::time::Instant::now();
+    let error = producer.send(Message::new("t", "x")).await.unwrap_err();
+    assert!(
+        started.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(error.response_code(), 10_002);
+    producer.shutdown().await;
+    silent.stop().await;
+    fake.stop().await;
+}
+
+/// Sends are answered only much later than any test waits.
+fn hang(fake: &Fake) {
+    fake.rule(|_, frame| {
+        if frame.request_code() == RequestCode::SEND_MESSAGE_V2 {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        None
+    });
+}
+
+#[tokio::test]
+async fn a_chosen_queue_is_kept_whatever_happens() {
+    let fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 2);
+    let producer = producer(&fake).await;
+    let queues = producer.publish_queues("t").await.unwrap();
+    let names: Vec<_> = queues.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["t@a:0", "t@a:1", "t@b:0", "t@b:1"]);
+    answer_sends(&fake, "b", ResponseCode::SYSTEM_ERROR);
+    let error = producer
+        .send_ordered(Message::new("t", "x"), |_, _| 2)
+        .await
+        .unwrap_err();
+    assert_eq!(error.response_code(), 1);
+    assert_eq!(
+        sends(&fake),
+        [("b".to_owned(), 0)],
+        "code 1 may have stored it: a second copy would break the order"
+    );
+    fake.forget_rules();
+    answer_sends(&fake, "b", ResponseCode::SYSTEM_BUSY);
+    assert!(
+        producer
+            .send_to_queue(Message::new("t", "x"), &queues[3])
+            .await
+            .is_err()
+    );
+    assert_eq!(
+        sends(&fake)[1..],
+        vec![("b".to_owned(), 1); 3],
+        "busy certainly stored nothing"
+    );
+    let error = producer
+        .send_ordered(Message::new("t", "x"), |_, _| 4)
+        .await
+        .unwrap_err();
+    assert!(matches!(
+        error,
+        ClientError::MessageIllegal(MessageIllegal::QueueIndex { index: 4, count: 4 })
+    ));
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_stored_less_safely_is_a_result_and_not_an_error() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 1);
+    fake.rule(|_, frame| {
+        let send = frame.request_code() == RequestCode::SEND_MESSAGE_V2;
+        send.then(|| {
+            let reply = bindery_protocol::headers::SendReply {
+                msg_id: "ID".into(),
+                ..Default::default()
+            };
+            Reply::code(ResponseCode::FLUSH_DISK_TIMEOUT).with(&reply)
+        })
+    });
+    let producer = producer(&fake).await;
+    let sent = producer.send(Message::new("t", "x")).await.unwrap();
+    assert_eq!(
+        (sent.status, sends(&fake).len()),
+        (SendStatus::FlushDiskTimeout, 1)
+    );
+    assert_eq!(sent.region, "DefaultRegion");
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_topic_that_does_not_exist_takes_the_default_route() {
+    let fake = Fake::start(&["a"]).await;
+    let producer = producer(&fake).await;
+    let error = producer.send(Message::new("new", "x")).await.unwrap_err();
+    assert_eq!(error.response_code(), 10_005, "{error}");
+    fake.topic("TBW102", 8);
+    assert_eq!(producer.publish_queues("new").await.unwrap().len(), 4);
+    producer.send(Message::new("new", "x")).await.unwrap();
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn without_name_servers_the_error_says_so() {
+    let none = Producer::builder("pg")
+        .name_servers("")
+        .start()
+        .await
+        .unwrap_err();
+    assert_eq!(none.response_code(), 10_004);
+    // A port that nobody listens on: one that was just given back.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let producer = Producer::builder("pg")
+        .name_servers(&gone.to_string())
+        .start()
+        .await
+        .unwrap();
+    let error = producer.send(Message::new("t", "x")).await.unwrap_err();
+    assert_eq!(error.response_code(), 10_001, "{error}");
+    producer.shutdown().await;
+    assert!(matches!(
+        producer.send(Message::new("t", "x")).await,
+        Err(ClientError::ShutDown { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_dead_name_server_costs_no_send() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 1);
+    let gone = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    for _ in 0..4 {
+        let both = format!("{gone};{}", fake.config().name_servers[0]);
+        let producer = Producer::builder("pg")
+            .name_servers(&both)
+            .start()
+            .await
+            .unwrap();
+        producer.send(Message::new("t", "x")).await.unwrap();
+        producer.shutdown().await;
+    }
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn every_header_field_is_what_java_sends() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("ns%t", 1);
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let seen_by = std::sync::Arc::clone(&seen);
+    fake.rule(move |_, frame| {
+        if frame.request_code() == RequestCode::SEND_MESSAGE_V2 {
+            let header: SendHeader<'_> = frame.header().unwrap();
+            *seen_by.lock().unwrap() = Some((header.into_owned(), frame.body.clone()));
+        }
+        None
+    });
+    let producer = Producer::builder("pg")
+        .config(fake.config().namespace("ns"))
+        .start()
+        .await
+        .unwrap();
+    let message = Message::new("t", vec![b'a'; 5000])
+        .tags("T")
+        .keys(["k1", "k2"])
+        .property("p", "v")
+        .flag(7)
+        .delay_level(3);
+    let sent = producer.send(message).await.unwrap();
+    assert_eq!(
+        sent.queue.topic, "t",
+        "the user's name, without the namespace"
+    );
+    let (header, body) = seen.lock().unwrap().take().unwrap();
+    assert_eq!(
+        (
+            &*header.producer_group,
+            &*header.topic,
+            &*header.default_topic
+        ),
+        ("ns%pg", "ns%t", "TBW102")
+    );
+    assert_eq!(
+        (
+            header.default_topic_queue_nums,
+            header.flag,
+            header.sys_flag
+        ),
+        (4, 7, 0x301)
+    );
+    assert_eq!(
+        (header.batch, header.unit_mode, header.reconsume_times),
+        (Some(false), Some(false), Some(0))
+    );
+    assert!(body.len() < 5000);
+    let properties = Properties::parse(&header.properties.unwrap());
+    let expected = [
+        ("WAIT", "true"),
+        ("TAGS", "T"),
+        ("KEYS", "k1 k2"),
+        ("p", "v"),
+        ("DELAY", "3"),
+        ("UNIQ_KEY", &*sent.msg_id),
+    ];
+    assert!(
+        expected
+            .iter()
+            .all(|(name, value)| properties.get(name) == Some(value)),
+        "{properties:?}"
+    );
+    assert_eq!(properties.get("INSTANCE_ID"), Some("ns"));
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn asynchronous_sends_are_bounded_and_finished_by_the_shutdown() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 2);
+    let producer = Producer::builder("pg")
+        .config(fake.config())
+        .max_in_flight(2)
+        .start()
+        .await
+        .unwrap();
+    let first = producer.send_async(Message::new("t", "1")).unwrap();
+    drop(producer.send_async(Message::new("t", "2")).unwrap());
+    let refused = producer.send_async(Message::new("t", "3")).err();
+    assert!(
+        matches!(refused, Some(ClientError::TooManyInFlight { limit: 2 })),
+        "{refused:?}"
+    );
+    first.await.unwrap();
+    producer.shutdown().await;
+    assert_eq!(sends(&fake).len(), 2, "the dropped one too");
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_broker_hears_a_heartbeat_before_anything_else() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 1);
+    let producer = producer(&fake).await;
+    producer.send(Message::new("t", "x")).await.unwrap();
+    producer.shutdown().await;
+    until("the farewell", || {
+        fake.count(RequestCode::UNREGISTER_CLIENT) == 1
+    })
+    .await;
+    let codes: Vec<_> = fake
+        .state
+        .lock()
+        .unwrap()
+        .requests
+        .iter()
+        .map(|(code, ..)| *code)
+        .collect();
+    assert_eq!(
+        codes,
+        [
+            RequestCode::HEART_BEAT,
+            RequestCode::SEND_MESSAGE_V2,
+            RequestCode::UNREGISTER_CLIENT
+        ]
+    );
+    fake.stop().await;
+}
