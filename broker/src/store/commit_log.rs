@@ -51,6 +51,8 @@ struct Tail {
     writer: Option<FileWriter>,
     /// Store time of the last record: the log's times never go back, whatever the clock does.
     timestamp: i64,
+    /// The store shuts down: nothing is appended any more.
+    closed: bool,
 }
 
 /// Records made by [`record::encode`], back to back, on their way into the log.
@@ -101,7 +103,11 @@ impl CommitLog {
             space,
             clock,
             files: RwLock::new(files),
-            tail: Mutex::new(Tail { writer, timestamp }),
+            tail: Mutex::new(Tail {
+                writer,
+                timestamp,
+                closed: false,
+            }),
             end: AtomicI64::new(end),
             flushed: AtomicI64::new(end),
             next: Mutex::new(None),
@@ -129,6 +135,11 @@ impl CommitLog {
     pub(super) fn end_and_time(&self) -> (i64, i64) {
         let tail = self.tail();
         (self.end(), tail.timestamp)
+    }
+
+    /// Lets no append in from now on.
+    pub(super) fn close(&self) {
+        self.tail().closed = true;
     }
 
     /// When the append that is at work began; 0 when none is. Milliseconds since 1970.
@@ -175,6 +186,9 @@ impl CommitLog {
             });
         }
         let mut tail = self.tail();
+        if tail.closed {
+            return Err(AppendError::Closed);
+        }
         let now = self.clock.now_millis();
         self.entered.store(now, Ordering::Relaxed);
         let placed = self.place(&mut tail, records, next, advance, now);
@@ -247,35 +261,36 @@ impl CommitLog {
     ) -> Result<&'t mut FileWriter, StoreError> {
         let fits = |writer: &FileWriter| writer.position() + total + BLANK <= self.file_size;
         if !tail.writer.as_ref().is_some_and(fits) {
-            let base = tail.writer.as_ref().map_or(0, |writer| writer.file().end());
-            // First the new file, then the blank: when there is no room the log is as it was.
-            let next = self.next_file(base)?;
-            next.reserve(total + BLANK)?;
-            if let Some(writer) = tail.writer.as_mut() {
-                close(writer)?;
-            }
-            let (file, writer) = next.into_writer();
-            self.files
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(file);
-            self.end.store(base, Ordering::SeqCst);
-            tail.writer = Some(writer);
+            self.roll(tail, total)?;
         }
-        // The branch above leaves a writer behind, and so does the condition that skips it.
+        // `roll` leaves a writer behind, and so does the condition that skips it.
         tail.writer.as_mut().ok_or(StoreError::Poisoned)
     }
 
-    fn next_file(&self, base: i64) -> Result<MappedFile, StoreError> {
-        let prepared = self
-            .next
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        match prepared {
-            Some(file) if file.base() == base => Ok(file),
-            _ => self.create_file(base),
+    fn roll(&self, tail: &mut Tail, total: usize) -> Result<(), StoreError> {
+        let base = tail.writer.as_ref().map_or(0, |writer| writer.file().end());
+        // Held until the new file is in the list, so that `prepare` never opens it a second time.
+        let mut prepared = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        // First the new file, then the blank: when there is no room the log is as it was.
+        let next = match prepared.take() {
+            Some(file) if file.base() == base => file,
+            _ => self.create_file(base)?,
+        };
+        if let Err(error) = next.reserve(total + BLANK) {
+            *prepared = Some(next);
+            return Err(error);
         }
+        if let Some(writer) = tail.writer.as_mut() {
+            close(writer)?;
+        }
+        let (file, writer) = next.into_writer();
+        self.files
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(file);
+        self.end.store(base, Ordering::SeqCst);
+        tail.writer = Some(writer);
+        Ok(())
     }
 
     fn create_file(&self, base: i64) -> Result<MappedFile, StoreError> {
@@ -301,19 +316,16 @@ impl CommitLog {
 
     /// Makes room ahead of the appends: the next window of the current file, and the next file when that is all there.
     pub(super) fn prepare(&self) -> Result<(), StoreError> {
-        let current = self.files().last().cloned();
-        let base = match current {
-            Some(file) => {
-                let written = file.written().len();
-                file.reserve(written + WINDOW)?;
-                if file.len() - written > WINDOW * 2 {
-                    return Ok(());
-                }
-                file.end()
+        if let Some(file) = self.files().last().cloned() {
+            let written = file.written().len();
+            file.reserve(written + WINDOW)?;
+            if file.len() - written > WINDOW * 2 {
+                return Ok(());
             }
-            None => 0,
-        };
+        }
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked under the lock: an append may just have taken the prepared file.
+        let base = self.files().last().map_or(0, |file| file.end());
         if next.as_ref().is_none_or(|file| file.base() != base) {
             let file = self.create_file(base)?;
             file.reserve(WINDOW)?;

@@ -6,74 +6,25 @@
 //! Entry n lies at byte 20·n of the queue. New entries gather in memory and are written in runs; what a crash loses of
 //! them is dispatched again from the commit log. Derived data: deleting the folder and restarting rebuilds it.
 
+mod entry;
+mod recover;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bindery_protocol::message::PhysicalOffset;
-use bytes::{Buf, BufMut};
 use tracing::{error, warn};
 
 use super::error::StoreError;
-use super::queue_files::{QueueFiles, QueueSerial, data_files};
+use super::queue_files::{QueueFiles, QueueSerial};
+
+pub use entry::Entry;
 
 /// Bytes of an entry.
 pub(super) const ENTRY: usize = 20;
 const ENTRY_BYTES: i64 = 20;
 /// Entries kept in memory before a queue writes them.
 const TAIL_ENTRIES: usize = 256;
-/// Bytes read at once when a queue is scanned.
-const SCAN: usize = 3200 * ENTRY;
-
-/// One entry: 20 bytes, big endian: physical offset (i64), record size in bytes (i32), tags code (i64).
-/// Mirrors `ConsumeQueue.putMessagePositionInfo` of Apache `RocketMQ` 5.3.3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    /// Where the record lies.
-    pub physical: PhysicalOffset,
-    /// Size of the record in bytes.
-    pub size: i32,
-    /// Hash of the tag, or the due time of a delayed message.
-    pub tags_code: i64,
-}
-
-impl Entry {
-    /// Fills places below the queue's first message.
-    const FILLER: Self = Self {
-        physical: PhysicalOffset(0),
-        size: i32::MAX,
-        tags_code: 0,
-    };
-
-    /// Reads an entry; missing bytes read as zero, which is no entry.
-    pub(super) fn read(mut bytes: &[u8]) -> Self {
-        Self {
-            physical: PhysicalOffset(bytes.try_get_i64().unwrap_or(0)),
-            size: bytes.try_get_i32().unwrap_or(0),
-            tags_code: bytes.try_get_i64().unwrap_or(0),
-        }
-    }
-
-    fn write(self, into: &mut Vec<u8>) {
-        into.put_i64(self.physical.0);
-        into.put_i32(self.size);
-        into.put_i64(self.tags_code);
-    }
-
-    fn is_entry(self) -> bool {
-        self.physical.0 >= 0 && self.size > 0
-    }
-
-    /// Whether this stands for no message.
-    pub(super) fn is_filler(self) -> bool {
-        self == Self::FILLER
-    }
-
-    /// Offset behind the record.
-    pub(super) fn end(self) -> i64 {
-        self.physical.0.saturating_add(i64::from(self.size))
-    }
-}
 
 /// One queue.
 #[derive(Debug)]
@@ -145,40 +96,6 @@ impl ConsumeQueue {
                 deleted: false,
             }),
         }
-    }
-
-    /// Opens a queue's files and finds the last valid entry; files behind it are deleted.
-    pub(super) fn load(
-        topic: &str,
-        id: i32,
-        dir: PathBuf,
-        serial: QueueSerial,
-        files: Arc<QueueFiles>,
-    ) -> Result<Self, StoreError> {
-        let queue = Self::new(topic, id, dir, serial, files);
-        let size = queue.files.file_size();
-        let mut found = Vec::new();
-        let mut older = data_files(&queue.dir)?;
-        let last = older.pop();
-        for (base, path) in older.into_iter().chain(last.clone()) {
-            let length = std::fs::metadata(&path)
-                .map_err(|source| StoreError::io("read", &path, 0, source))?
-                .len();
-            if length == 0 && last.as_ref().is_some_and(|(newest, _)| *newest == base) {
-                queue.files.remove(queue.serial, &queue.dir, base)?;
-            } else if i64::try_from(length) == Ok(size) {
-                found.push(base);
-            } else {
-                let expected = u64::try_from(size).unwrap_or(0);
-                return Err(StoreError::FileLength {
-                    path,
-                    found: length,
-                    expected,
-                });
-            }
-        }
-        queue.recover(&found)?;
-        Ok(queue)
     }
 
     /// The topic.
@@ -284,19 +201,30 @@ impl ConsumeQueue {
         }
         state.tail_start += entries(state.tail.len());
         state.tail.clear();
+        // There may be tens of thousands of queues; most of them are quiet.
+        state.tail.shrink_to(16 * ENTRY);
         Ok(())
     }
 
     /// Writes the queue's files to the disk. [`ConsumeQueue::write`] comes first.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
-        let unsynced = std::mem::take(&mut self.state().unsynced);
-        for (index, file) in unsynced.iter().enumerate() {
-            if let Err(error) = self.files.sync(self.serial, &self.dir, *file) {
-                self.state().unsynced.extend(&unsynced[index..]);
-                return Err(error);
-            }
+        let unsynced = self.take_unsynced();
+        let sync = |file: &i64| self.files.sync(self.serial, &self.dir, *file);
+        let synced = unsynced.iter().try_for_each(sync);
+        if synced.is_err() {
+            self.put_unsynced(unsynced);
         }
-        Ok(())
+        synced
+    }
+
+    /// The files that may not be on disk yet; the caller syncs them, or gives them back.
+    pub(super) fn take_unsynced(&self) -> Vec<i64> {
+        std::mem::take(&mut self.state().unsynced)
+    }
+
+    /// Gives back what [`ConsumeQueue::take_unsynced`] took.
+    pub(super) fn put_unsynced(&self, files: Vec<i64>) {
+        self.state().unsynced.extend(files);
     }
 
     /// Up to `limit` entries from offset `from` on, appended to `into` as bytes; they all lie in the queue file that
@@ -415,99 +343,6 @@ impl ConsumeQueue {
             }
         }
         Ok(low)
-    }
-
-    /// Finds the end of the valid entries in the last three of `found`, and deletes files behind it.
-    fn recover(&self, found: &[i64]) -> Result<(), StoreError> {
-        let Some(first) = found.first() else {
-            return Ok(());
-        };
-        let size = self.files.file_size();
-        let mut highest_end = -1;
-        let mut end = *first;
-        for file in &found[found.len().saturating_sub(3)..] {
-            let (valid, last) = self.scan(*file, |_| true)?;
-            highest_end = last.map_or(highest_end, Entry::end);
-            end = file + valid;
-            if valid < size {
-                break;
-            }
-        }
-        let (kept, gone): (Vec<i64>, Vec<i64>) = found.iter().partition(|file| **file <= end);
-        for file in gone {
-            self.files.remove(self.serial, &self.dir, file)?;
-        }
-        let mut state = self.state();
-        state.first_file = *first;
-        state.end_file = kept.last().map_or(*first, |last| last + size);
-        state.highest_end = highest_end;
-        self.set_end(&mut state, end / ENTRY_BYTES);
-        Ok(())
-    }
-
-    fn set_end(&self, state: &mut State, end: i64) {
-        state.tail_start = end;
-        state.tail.clear();
-        self.max.store(end, Ordering::Release);
-        self.next.store(end, Ordering::Release);
-    }
-
-    /// Walks the entries of a file while they are valid and `wanted`; gives back how many bytes that was, and the last
-    /// entry that stands for a message.
-    fn scan(
-        &self,
-        file: i64,
-        wanted: impl Fn(Entry) -> bool,
-    ) -> Result<(i64, Option<Entry>), StoreError> {
-        let size = usize::try_from(self.files.file_size()).unwrap_or(0);
-        let (mut at, mut last) = (0, None);
-        let mut chunk = Vec::new();
-        while at < size {
-            chunk.resize(SCAN.min(size - at), 0);
-            let position = u64::try_from(at).unwrap_or(0);
-            if !self
-                .files
-                .read(self.serial, &self.dir, file, position, &mut chunk)?
-            {
-                break;
-            }
-            for bytes in chunk.chunks_exact(ENTRY) {
-                let entry = Entry::read(bytes);
-                if !entry.is_entry() || !wanted(entry) {
-                    return Ok((i64::try_from(at).unwrap_or(0), last));
-                }
-                last = if entry.is_filler() { last } else { Some(entry) };
-                at += ENTRY;
-            }
-        }
-        Ok((i64::try_from(at).unwrap_or(0), last))
-    }
-
-    /// Cuts off the entries that point at or behind `end`, where recovery cut the commit log. Bytes stay in the file;
-    /// files that hold nothing else are deleted.
-    pub(super) fn truncate(&self, end: i64) -> Result<(), StoreError> {
-        let mut state = self.state();
-        if state.highest_end <= end {
-            return Ok(());
-        }
-        self.write_tail(&mut state)?;
-        let size = self.files.file_size();
-        while state.end_file > state.first_file {
-            let file = state.end_file - size;
-            let (valid, last) =
-                self.scan(file, |entry| entry.is_filler() || entry.physical.0 < end)?;
-            if valid > 0 {
-                state.highest_end = last.map_or(-1, Entry::end);
-                self.set_end(&mut state, (file + valid) / ENTRY_BYTES);
-                return Ok(());
-            }
-            self.files.remove(self.serial, &self.dir, file)?;
-            state.end_file = file;
-        }
-        (state.first_file, state.end_file, state.highest_end) = (0, 0, -1);
-        self.set_end(&mut state, 0);
-        self.min.store(0, Ordering::Release);
-        Ok(())
     }
 
     /// Deletes the queue's files; entries that come later are dropped.

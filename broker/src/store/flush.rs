@@ -60,6 +60,13 @@ impl Bell {
         }
     }
 
+    /// Wakes the thread before its interval is over.
+    fn hurry(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
     fn own(&self) {
         // There is one thread for each bell.
         self.thread.get_or_init(thread::current);
@@ -106,6 +113,11 @@ impl Flusher {
         self.keep.ring();
     }
 
+    /// Many consume-queue entries wait to be written.
+    pub(super) fn crowded(&self) {
+        self.keep.hurry();
+    }
+
     /// A flush failed: what was written since the last one may be lost.
     pub(super) fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire)
@@ -133,6 +145,10 @@ impl Flusher {
         }
         self.waiters().push(waiter);
         self.flush.ring();
+        if self.is_stopping() {
+            // Nobody may come by any more.
+            self.give_up();
+        }
     }
 
     fn waiters(&self) -> std::sync::MutexGuard<'_, Vec<Waiter>> {
@@ -235,6 +251,7 @@ pub(super) fn keep_loop(store: &Inner) {
     let mut kept = store.dispatcher.done();
     let mut synced = kept;
     let mut thorough = Instant::now();
+    let mut failing = false;
     while !flusher.is_stopping() {
         if synced == store.dispatcher.done() && !store.dispatcher.is_blocked() {
             flusher
@@ -257,11 +274,13 @@ pub(super) fn keep_loop(store: &Inner) {
         } else {
             store.dispatcher.derived().queues.write()
         };
+        let failed = result.is_err();
         match result {
             Ok(()) if quiet || due => (synced, thorough) = (done, Instant::now()),
-            Ok(()) => {}
-            Err(error) => warn!(%error, "consume queues cannot be written now"),
+            Err(error) if !failing => warn!(%error, "consume queues cannot be written now"),
+            Ok(()) | Err(_) => {}
         }
+        failing = failed;
         kept = done;
     }
 }

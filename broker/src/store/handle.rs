@@ -38,7 +38,9 @@ impl Threads {
         self.inner.flusher.stop();
         let running =
             std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
-        running.iter().for_each(|thread| thread.thread().unpark());
+        for thread in &running {
+            thread.thread().unpark();
+        }
         for thread in running {
             if thread.join().is_err() {
                 warn!("a thread of the store panicked");

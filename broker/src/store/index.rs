@@ -190,6 +190,19 @@ impl Index {
         hits
     }
 
+    /// Deletes the files that name records at or behind `end`, where recovery cut the log. Gives back the offset from
+    /// which on records are to be put again.
+    pub(super) fn drop_from(&self, end: i64) -> Result<Option<i64>, StoreError> {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut again = None;
+        while let Some(file) = files.pop_if(|file| read(file).end_offset() >= end) {
+            let (path, begin) = (read(&file).path().to_owned(), read(&file).begin_offset());
+            fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, 0, source))?;
+            again = Some(begin);
+        }
+        Ok(again)
+    }
+
     /// Writes files that became full to the disk; gives back the end time of the newest of them.
     pub(super) fn sync_full(&self) -> Result<Option<i64>, StoreError> {
         let full = std::mem::take(&mut *self.full.lock().unwrap_or_else(PoisonError::into_inner));

@@ -172,6 +172,11 @@ impl IndexFile {
         self.i64_at(BEGIN_TIME)
     }
 
+    /// Physical offset of the oldest record in the file.
+    pub(super) fn begin_offset(&self) -> i64 {
+        self.i64_at(BEGIN_OFFSET)
+    }
+
     /// Physical offset of the newest record in the file.
     pub(super) fn end_offset(&self) -> i64 {
         self.i64_at(END_OFFSET)

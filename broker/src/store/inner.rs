@@ -81,7 +81,9 @@ impl Inner {
 
     /// Takes no more messages; gives back whether the store was running.
     pub(super) fn close(&self) -> bool {
-        self.phase.swap(CLOSED, Ordering::SeqCst) == RUNNING
+        let was_running = self.phase.swap(CLOSED, Ordering::SeqCst) == RUNNING;
+        self.log.close();
+        was_running
     }
 
     /// Whether messages are taken.
@@ -101,6 +103,9 @@ impl Inner {
     pub(super) fn dispatch(&self) {
         self.dispatcher.run(&self.log, || self.confirmed());
         self.flusher.dispatched();
+        if self.dispatcher.derived().queues.is_crowded() {
+            self.flusher.crowded();
+        }
     }
 
     /// Writes the log to the disk; gives back up to where.

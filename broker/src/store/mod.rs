@@ -21,7 +21,7 @@ mod handle;
 mod index;
 mod index_file;
 mod inner;
-mod json_file;
+pub mod json_file;
 mod lock;
 mod mapped_file;
 mod query;

@@ -1,6 +1,7 @@
 //! The files of all consume queues, opened on demand: there may be tens of thousands, so only the recently used ones
 //! are held open. Written and read by position, never mapped.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::num::NonZeroUsize;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 
 use super::error::StoreError;
+use super::json_file::sync_folder;
 use super::mapped_file::file_name;
 use super::space::Space;
 
@@ -24,6 +26,8 @@ pub(super) struct QueueFiles {
     open: Mutex<LruCache<(QueueSerial, i64), Arc<File>>>,
     file_size: u32,
     space: Space,
+    /// Folders in which files were made whose names may not be on disk yet.
+    created: Mutex<Vec<PathBuf>>,
 }
 
 impl QueueFiles {
@@ -34,6 +38,7 @@ impl QueueFiles {
             open: Mutex::new(LruCache::new(limit)),
             file_size,
             space,
+            created: Mutex::default(),
         }
     }
 
@@ -104,6 +109,34 @@ impl QueueFiles {
         handle.sync_data().map_err(failed)
     }
 
+    /// Makes the names of new files durable, and those of the folders they lie in up to `root`.
+    pub(super) fn sync_names(&self, root: &Path) -> Result<(), StoreError> {
+        let created = std::mem::take(&mut *self.created());
+        let folders: BTreeSet<_> = created
+            .iter()
+            .flat_map(|dir| dir.ancestors().take(3))
+            .collect();
+        let mut folders = folders.into_iter().filter(|dir| dir.starts_with(root));
+        let synced = folders.try_for_each(|dir| match sync_folder(dir) {
+            // Deleted with its topic meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other.map_err(|source| StoreError::io("sync", dir, 0, source)),
+        });
+        if synced.is_err() {
+            self.created().extend_from_slice(&created);
+        }
+        synced
+    }
+
+    fn created(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what [`QueueFiles::sync_names`] would do: the whole volume was synced.
+    pub(super) fn names_are_synced(&self) {
+        self.created().clear();
+    }
+
     /// Removes a file.
     pub(super) fn remove(
         &self,
@@ -159,6 +192,7 @@ impl QueueFiles {
         };
         let handle = handle.map_err(failed)?;
         handle.set_len(u64::from(self.file_size)).map_err(failed)?;
+        self.created().push(dir.to_owned());
         Ok(self.remember(queue, file, handle))
     }
 }

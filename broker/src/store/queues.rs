@@ -11,8 +11,12 @@ use super::consume_queue::{ConsumeQueue, Entry, remove_folder};
 use super::error::StoreError;
 use super::queue_files::{QueueFiles, QueueSerial};
 
-/// Entries that wait in memory over all queues before they are written.
-const PENDING_ENTRIES: usize = 65_536;
+/// Entries that wait in memory over all queues before they are written out of turn.
+const CROWDED: usize = 65_536;
+/// Entries that wait in memory before dispatch itself writes them.
+const OVERCROWDED: usize = 4 * CROWDED;
+/// With more unsynced queues than this, one sync of the whole volume is cheaper.
+const SYNC_SINGLY: usize = 64;
 
 type Table = HashMap<Box<str>, HashMap<i32, Arc<ConsumeQueue>>>;
 
@@ -116,10 +120,15 @@ impl Queues {
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(Arc::clone(queue));
         }
-        if self.pending.fetch_add(1, Ordering::Relaxed) + 1 >= PENDING_ENTRIES {
+        if self.pending.fetch_add(1, Ordering::Relaxed) + 1 >= OVERCROWDED {
             self.write()?;
         }
         Ok(())
+    }
+
+    /// Whether so many entries wait that they should be written soon.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.pending.load(Ordering::Relaxed) >= CROWDED
     }
 
     /// Writes the entries that gathered in memory.
@@ -137,19 +146,40 @@ impl Queues {
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
         self.pending.store(0, Ordering::Relaxed);
-        for (index, queue) in dirty.iter().enumerate() {
-            // Cleared first: an entry that comes meanwhile lists the queue again.
+        // Cleared first: an entry that comes meanwhile lists its queue again.
+        for queue in &dirty {
             queue.listed.store(false, Ordering::Release);
-            if let Err(error) = queue.write().and_then(|()| queue.sync()) {
-                let mut list = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
-                if !queue.listed.swap(true, Ordering::AcqRel) {
-                    list.push(Arc::clone(queue));
-                }
-                list.extend_from_slice(&dirty[index + 1..]);
-                return Err(error);
-            }
         }
-        Ok(())
+        let synced = dirty
+            .iter()
+            .try_for_each(|queue| queue.write())
+            .and_then(|()| self.sync_written(&dirty));
+        if synced.is_err() {
+            let mut list = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+            list.extend(
+                dirty
+                    .into_iter()
+                    .filter(|queue| !queue.listed.swap(true, Ordering::AcqRel)),
+            );
+        }
+        synced
+    }
+
+    fn sync_written(&self, dirty: &[Arc<ConsumeQueue>]) -> Result<(), StoreError> {
+        if dirty.len() <= SYNC_SINGLY {
+            dirty.iter().try_for_each(|queue| queue.sync())?;
+            return self.files.sync_names(&self.dir);
+        }
+        self.files.names_are_synced();
+        let unsynced: Vec<_> = dirty.iter().map(|queue| queue.take_unsynced()).collect();
+        let synced = fs::File::open(&self.dir).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
+        synced.map_err(|source| {
+            dirty
+                .iter()
+                .zip(unsynced)
+                .for_each(|(queue, files)| queue.put_unsynced(files));
+            StoreError::io("flush", &self.dir, 0, source)
+        })
     }
 
     /// Deletes all queues of a topic, on disk too. Their records stay in the commit log.

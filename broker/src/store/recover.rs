@@ -69,6 +69,7 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
     for queue in derived.queues.all() {
         queue.truncate(found.end)?;
     }
+    reindex(&files, &derived, found.end)?;
     if found.last_record >= 0 {
         checkpoint
             .confirm
@@ -271,6 +272,34 @@ fn scan(
         }
     }
     Ok(found)
+}
+
+/// The index may name records that were cut: those files are built again from the log.
+fn reindex(files: &[MappedFile], derived: &Derived, end: i64) -> Result<(), StoreError> {
+    let Some(index) = &derived.index else {
+        return Ok(());
+    };
+    // A log without any record is handled by the caller: everything derived from it goes.
+    let Some(from) = index.drop_from(end)? else {
+        return Ok(());
+    };
+    for file in files
+        .iter()
+        .filter(|file| file.end() > from && file.base() < end)
+    {
+        let mut at = from.max(file.base());
+        while at < end {
+            let rest = file
+                .written()
+                .get(usize::try_from(at - file.base()).unwrap_or(usize::MAX)..);
+            let Ok(record) = RecordView::parse(rest.unwrap_or_default()) else {
+                break;
+            };
+            index.put(&record)?;
+            at += i64::try_from(record.size()).unwrap_or(i64::MAX);
+        }
+    }
+    Ok(())
 }
 
 fn check(bytes: &[u8], crc: bool) -> Result<RecordView<'_>, RecordError> {

@@ -133,6 +133,43 @@ fn what_was_cut_off_never_comes_back() {
     assert_eq!(bodies(&store, "T", 0), expected);
 }
 
+#[test]
+fn a_cut_log_takes_the_keys_of_lost_messages_out_of_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    let put = |n: usize| {
+        let properties = format!("KEYS\u{1}k{n}\u{2}");
+        store
+            .append(&message("T", 0, &[b'x'; 50], properties.as_bytes()))
+            .unwrap()
+            .physical_offset
+            .0
+    };
+    let places: Vec<_> = (0..20).map(put).collect();
+    store.shutdown().unwrap();
+    drop(store);
+    let log = fs::OpenOptions::new()
+        .write(true)
+        .open(folder.path().join("commitlog").join("0".repeat(20)))
+        .unwrap();
+    log.write_all_at(b"?", u64::try_from(places[10]).unwrap() + 90)
+        .unwrap();
+    let store = started(small(folder.path()));
+    let found = |store: &Store, key: &str| store.query("T", key, 32, 0, i64::MAX).records.len();
+    assert_eq!(
+        (
+            found(&store, "k9"),
+            found(&store, "k10"),
+            found(&store, "k15")
+        ),
+        (1, 0, 0)
+    );
+    store
+        .append(&message("T", 0, b"new", b"KEYS\x01k15\x02"))
+        .unwrap();
+    assert_eq!(found(&store, "k15"), 1);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

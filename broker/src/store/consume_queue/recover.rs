@@ -1,0 +1,141 @@
+//! Opening a consume queue, and cutting it where recovery cut the commit log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::super::error::StoreError;
+use super::super::queue_files::{QueueFiles, QueueSerial, data_files};
+use super::{ConsumeQueue, ENTRY, ENTRY_BYTES, Entry, State};
+
+/// Bytes read at once when a queue is scanned.
+const SCAN: usize = 3200 * ENTRY;
+
+impl ConsumeQueue {
+    /// Opens a queue's files and finds the last valid entry; files behind it are deleted.
+    pub(in crate::store) fn load(
+        topic: &str,
+        id: i32,
+        dir: PathBuf,
+        serial: QueueSerial,
+        files: Arc<QueueFiles>,
+    ) -> Result<Self, StoreError> {
+        let queue = Self::new(topic, id, dir, serial, files);
+        let size = queue.files.file_size();
+        let mut found = Vec::new();
+        let mut older = data_files(&queue.dir)?;
+        let last = older.pop();
+        for (base, path) in older.into_iter().chain(last.clone()) {
+            let length = std::fs::metadata(&path)
+                .map_err(|source| StoreError::io("read", &path, 0, source))?
+                .len();
+            if length == 0 && last.as_ref().is_some_and(|(newest, _)| *newest == base) {
+                queue.files.remove(queue.serial, &queue.dir, base)?;
+            } else if i64::try_from(length) == Ok(size) {
+                found.push(base);
+            } else {
+                let expected = u64::try_from(size).unwrap_or(0);
+                return Err(StoreError::FileLength {
+                    path,
+                    found: length,
+                    expected,
+                });
+            }
+        }
+        queue.recover(&found)?;
+        Ok(queue)
+    }
+
+    /// Finds the end of the valid entries in the last three of `found`, and deletes files behind it.
+    fn recover(&self, found: &[i64]) -> Result<(), StoreError> {
+        let Some(first) = found.first() else {
+            return Ok(());
+        };
+        let size = self.files.file_size();
+        let mut highest_end = -1;
+        let mut end = *first;
+        for file in &found[found.len().saturating_sub(3)..] {
+            let (valid, last) = self.scan(*file, |_| true)?;
+            highest_end = last.map_or(highest_end, Entry::end);
+            end = file + valid;
+            if valid < size {
+                break;
+            }
+        }
+        let (kept, gone): (Vec<i64>, Vec<i64>) = found.iter().partition(|file| **file <= end);
+        for file in gone {
+            self.files.remove(self.serial, &self.dir, file)?;
+        }
+        let mut state = self.state();
+        state.first_file = *first;
+        state.end_file = kept.last().map_or(*first, |last| last + size);
+        state.highest_end = highest_end;
+        self.set_end(&mut state, end / ENTRY_BYTES);
+        Ok(())
+    }
+
+    fn set_end(&self, state: &mut State, end: i64) {
+        state.tail_start = end;
+        state.tail.clear();
+        self.max.store(end, Ordering::Release);
+        self.next.store(end, Ordering::Release);
+    }
+
+    /// Walks the entries of a file while they are valid and `wanted`; gives back how many bytes that was, and the last
+    /// entry that stands for a message.
+    fn scan(
+        &self,
+        file: i64,
+        wanted: impl Fn(Entry) -> bool,
+    ) -> Result<(i64, Option<Entry>), StoreError> {
+        let size = usize::try_from(self.files.file_size()).unwrap_or(0);
+        let (mut at, mut last) = (0, None);
+        let mut chunk = Vec::new();
+        while at < size {
+            chunk.resize(SCAN.min(size - at), 0);
+            let position = u64::try_from(at).unwrap_or(0);
+            if !self
+                .files
+                .read(self.serial, &self.dir, file, position, &mut chunk)?
+            {
+                break;
+            }
+            for bytes in chunk.chunks_exact(ENTRY) {
+                let entry = Entry::read(bytes);
+                if !entry.is_entry() || !wanted(entry) {
+                    return Ok((i64::try_from(at).unwrap_or(0), last));
+                }
+                last = if entry.is_filler() { last } else { Some(entry) };
+                at += ENTRY;
+            }
+        }
+        Ok((i64::try_from(at).unwrap_or(0), last))
+    }
+
+    /// Cuts off the entries that point at or behind `end`, where recovery cut the commit log. Bytes stay in the file;
+    /// files that hold nothing else are deleted.
+    pub(in crate::store) fn truncate(&self, end: i64) -> Result<(), StoreError> {
+        let mut state = self.state();
+        if state.highest_end <= end {
+            return Ok(());
+        }
+        self.write_tail(&mut state)?;
+        let size = self.files.file_size();
+        while state.end_file > state.first_file {
+            let file = state.end_file - size;
+            let (valid, last) =
+                self.scan(file, |entry| entry.is_filler() || entry.physical.0 < end)?;
+            if valid > 0 {
+                state.highest_end = last.map_or(-1, Entry::end);
+                self.set_end(&mut state, (file + valid) / ENTRY_BYTES);
+                return Ok(());
+            }
+            self.files.remove(self.serial, &self.dir, file)?;
+            state.end_file = file;
+        }
+        (state.first_file, state.end_file, state.highest_end) = (0, 0, -1);
+        self.set_end(&mut state, 0);
+        self.min.store(0, Ordering::Release);
+        Ok(())
+    }
+}
