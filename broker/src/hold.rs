@@ -121,7 +121,9 @@ impl<P: Waiting> Holds<P> {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
-        self.release(topic, queue_id, Wake::Arrival, |pull| after > pull.offset() && pull.matches(tags_code));
+        self.release(topic, queue_id, Wake::Arrival, |pull| {
+            after > pull.offset() && pull.matches(tags_code)
+        });
     }
 
     /// Runs every pull of a queue again.
@@ -131,8 +133,12 @@ impl<P: Waiting> Holds<P> {
 
     /// Runs every pull of a topic again.
     pub(crate) fn disturb_topic(&self, topic: &str) {
-        let queues: Vec<i32> =
-            self.state().queues.get(topic).map(|queues| queues.keys().copied().collect()).unwrap_or_default();
+        let queues: Vec<i32> = self
+            .state()
+            .queues
+            .get(topic)
+            .map(|queues| queues.keys().copied().collect())
+            .unwrap_or_default();
         for queue_id in queues {
             self.disturb(topic, queue_id);
         }
@@ -140,8 +146,18 @@ impl<P: Waiting> Holds<P> {
 
     fn release(&self, topic: &str, queue_id: i32, wake: Wake, chosen: impl Fn(&P) -> bool) {
         let mut state = self.state();
-        let Some(ids) = state.queues.get(topic).and_then(|queues| queues.get(&queue_id)) else { return };
-        let ids: Vec<u64> = ids.iter().copied().filter(|id| state.held.get(id).is_some_and(&chosen)).collect();
+        let Some(ids) = state
+            .queues
+            .get(topic)
+            .and_then(|queues| queues.get(&queue_id))
+        else {
+            return;
+        };
+        let ids: Vec<u64> = ids
+            .iter()
+            .copied()
+            .filter(|id| state.held.get(id).is_some_and(&chosen))
+            .collect();
         if ids.is_empty() {
             return;
         }
@@ -156,7 +172,12 @@ impl<P: Waiting> Holds<P> {
     }
 
     /// Runs pulls again as they are woken or their time is over, until `stop`. One task per broker.
-    pub(crate) async fn run(self: Arc<Self>, clock: Clock, stop: CancellationToken, again: impl Fn(P, Wake)) {
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        clock: Clock,
+        stop: CancellationToken,
+        again: impl Fn(P, Wake),
+    ) {
         loop {
             for (pull, wake) in self.due(clock.now_millis()) {
                 again(pull, wake);
@@ -186,7 +207,10 @@ impl<P: Waiting> Holds<P> {
             }
         }
         self.count.store(state.held.len(), Ordering::SeqCst);
-        let earliest = state.deadlines.first().map_or(NEVER, |(deadline, _)| *deadline);
+        let earliest = state
+            .deadlines
+            .first()
+            .map_or(NEVER, |(deadline, _)| *deadline);
         self.sleeping_until.store(earliest, Ordering::SeqCst);
         due
     }
@@ -233,7 +257,7 @@ mod tests {
     }
 
     impl Waiting for Pull {
-        fn topic(&self) -> &str {
+        fn topic(&self) -> &'static str {
             "T"
         }
         fn queue_id(&self) -> i32 {
@@ -251,13 +275,21 @@ mod tests {
     }
 
     fn pull(queue_id: i32, offset: i64, deadline: i64) -> Pull {
-        Pull { queue_id, offset, deadline, tag: None }
+        Pull {
+            queue_id,
+            offset,
+            deadline,
+            tag: None,
+        }
     }
 
     #[test]
     fn a_message_wakes_the_pulls_of_its_queue_that_want_it() {
         let holds = Holds::new(10);
-        let other_tag = Pull { tag: Some(7), ..pull(0, 5, 100) };
+        let other_tag = Pull {
+            tag: Some(7),
+            ..pull(0, 5, 100)
+        };
         for pull in [pull(0, 5, 100), pull(1, 5, 100), pull(0, 6, 100), other_tag] {
             assert!(holds.hold(pull).is_ok());
         }
@@ -274,7 +306,10 @@ mod tests {
         }
         assert!(holds.due(9).is_empty());
         assert_eq!(holds.sleeping_until.load(Ordering::SeqCst), 10);
-        assert_eq!(holds.due(20), [(pull(0, 0, 10), Wake::Over), (pull(0, 0, 20), Wake::Over)]);
+        assert_eq!(
+            holds.due(20),
+            [(pull(0, 0, 10), Wake::Over), (pull(0, 0, 20), Wake::Over)]
+        );
         assert_eq!(holds.sleeping_until.load(Ordering::SeqCst), 30);
         assert_eq!(holds.due(30).len(), 1);
         assert_eq!(holds.sleeping_until.load(Ordering::SeqCst), NEVER);
@@ -284,7 +319,9 @@ mod tests {
     #[test]
     fn what_has_no_room_comes_back_and_what_is_taken_is_not_woken() {
         let holds = Holds::new(1);
-        let Ok(id) = holds.hold(pull(0, 0, 10)) else { unreachable!("there is room for one") };
+        let Ok(id) = holds.hold(pull(0, 0, 10)) else {
+            unreachable!("there is room for one")
+        };
         assert_eq!(holds.hold(pull(0, 1, 10)), Err(pull(0, 1, 10)));
         assert_eq!(holds.take(id), Some(pull(0, 0, 10)));
         assert_eq!(holds.take(id), None);

@@ -21,7 +21,12 @@ pub(crate) enum Kept {
 
 impl Kept {
     /// All of them, in the order they are written at the end.
-    pub(crate) const ALL: [Self; 4] = [Self::Topics, Self::Groups, Self::ConsumerOffsets, Self::DelayOffsets];
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Topics,
+        Self::Groups,
+        Self::ConsumerOffsets,
+        Self::DelayOffsets,
+    ];
 
     async fn changed(self, core: &Core) {
         match self {
@@ -36,7 +41,9 @@ impl Kept {
     fn delay(self, core: &Core) -> Duration {
         match self {
             Self::Topics | Self::Groups => Duration::from_millis(500),
-            Self::ConsumerOffsets => Duration::from_millis(core.config.flush_consumer_offset_interval),
+            Self::ConsumerOffsets => {
+                Duration::from_millis(core.config.flush_consumer_offset_interval)
+            }
             Self::DelayOffsets => Duration::from_millis(core.config.flush_delay_offset_interval),
         }
     }
@@ -45,7 +52,9 @@ impl Kept {
     pub(crate) async fn write(self, core: &Arc<Core>) {
         let content = match self {
             Self::DelayOffsets => {
-                let Some(content) = core.schedule.take_unwritten() else { return };
+                let Some(content) = core.schedule.take_unwritten() else {
+                    return;
+                };
                 // The file must not say "delivered" of what a loss of power could still take from the log.
                 if core.flushes_synchronously() {
                     flushed(core, core.store.stats().max_physical_offset).await;

@@ -1,4 +1,4 @@
-//! A RocketMQ name server and broker, startable in process.
+//! A `RocketMQ` name server and broker, startable in process.
 //!
 //! ```text
 //! producers ─┐                    ┌─ topics, groups, offsets, locks, clients (tables)

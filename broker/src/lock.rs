@@ -4,7 +4,7 @@
 //! LOCK_BATCH_MQ (41) ─▶ QueueLocks::lock ─▶ the queues granted   (free, own, or not renewed for 60 s)
 //! UNLOCK_BATCH_MQ (42) ─▶ QueueLocks::unlock
 //! ```
-//! In memory only, and they outlive the connection of their holder, as `RebalanceLockManager` of Apache RocketMQ 5.3.3.
+//! In memory only, and they outlive the connection of their holder, as `RebalanceLockManager` of Apache `RocketMQ` 5.3.3.
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -29,14 +29,20 @@ pub(crate) struct QueueLocks {
 impl QueueLocks {
     /// Locks or renews what it can of `queues` and returns it, in the order asked.
     pub(crate) fn lock(
-        &self, group: &str, client_id: &str, queues: Vec<MessageQueue>, now: i64,
+        &self,
+        group: &str,
+        client_id: &str,
+        queues: Vec<MessageQueue>,
+        now: i64,
     ) -> Vec<MessageQueue> {
         let mut groups = self.groups();
         let locks = groups.entry(group.to_owned()).or_default();
         let mut granted = Vec::with_capacity(queues.len());
         for queue in queues {
             match locks.get_mut(&queue) {
-                Some(lock) if lock.client_id != client_id && now - lock.renewed < LIFETIME => continue,
+                Some(lock) if lock.client_id != client_id && now - lock.renewed < LIFETIME => {
+                    continue;
+                }
                 Some(lock) => {
                     if lock.client_id != client_id {
                         client_id.clone_into(&mut lock.client_id);
@@ -44,7 +50,13 @@ impl QueueLocks {
                     lock.renewed = now;
                 }
                 None => {
-                    locks.insert(queue.clone(), Lock { client_id: client_id.to_owned(), renewed: now });
+                    locks.insert(
+                        queue.clone(),
+                        Lock {
+                            client_id: client_id.to_owned(),
+                            renewed: now,
+                        },
+                    );
                 }
             }
             granted.push(queue);
@@ -55,9 +67,14 @@ impl QueueLocks {
     /// Releases those of `queues` that the client holds.
     pub(crate) fn unlock(&self, group: &str, client_id: &str, queues: &[MessageQueue]) {
         let mut groups = self.groups();
-        let Some(locks) = groups.get_mut(group) else { return };
+        let Some(locks) = groups.get_mut(group) else {
+            return;
+        };
         for queue in queues {
-            if locks.get(queue).is_some_and(|lock| lock.client_id == client_id) {
+            if locks
+                .get(queue)
+                .is_some_and(|lock| lock.client_id == client_id)
+            {
                 locks.remove(queue);
             }
         }
@@ -68,7 +85,9 @@ impl QueueLocks {
 
     /// Whether any client holds a queue of the group: the group consumes in order.
     pub(crate) fn any_held(&self, group: &str, now: i64) -> bool {
-        self.groups().get(group).is_some_and(|locks| locks.values().any(|lock| now - lock.renewed < LIFETIME))
+        self.groups()
+            .get(group)
+            .is_some_and(|locks| locks.values().any(|lock| now - lock.renewed < LIFETIME))
     }
 
     /// Forgets a group that was deleted.
@@ -86,18 +105,42 @@ mod tests {
     use super::*;
 
     fn queue(id: i32) -> MessageQueue {
-        MessageQueue { topic: "T".into(), broker_name: "b".into(), queue_id: id }
+        MessageQueue {
+            topic: "T".into(),
+            broker_name: "b".into(),
+            queue_id: id,
+        }
     }
 
     #[test]
     fn a_queue_is_granted_to_one_client_until_it_is_not_renewed_for_a_minute() {
         let locks = QueueLocks::default();
         assert_eq!(locks.lock("g", "a", vec![queue(0), queue(1)], 0).len(), 2);
-        assert_eq!(locks.lock("g", "b", vec![queue(0), queue(2)], 10), vec![queue(2)]);
-        assert_eq!(locks.lock("g", "a", vec![queue(0)], 50_000).len(), 1, "renewed");
-        assert!(locks.lock("g", "b", vec![queue(0)], 50_000 + LIFETIME - 1).is_empty());
-        assert_eq!(locks.lock("g", "b", vec![queue(0)], 50_000 + LIFETIME).len(), 1);
-        assert!(locks.lock("g", "a", vec![queue(0)], 50_000 + LIFETIME).is_empty());
+        assert_eq!(
+            locks.lock("g", "b", vec![queue(0), queue(2)], 10),
+            vec![queue(2)]
+        );
+        assert_eq!(
+            locks.lock("g", "a", vec![queue(0)], 50_000).len(),
+            1,
+            "renewed"
+        );
+        assert!(
+            locks
+                .lock("g", "b", vec![queue(0)], 50_000 + LIFETIME - 1)
+                .is_empty()
+        );
+        assert_eq!(
+            locks
+                .lock("g", "b", vec![queue(0)], 50_000 + LIFETIME)
+                .len(),
+            1
+        );
+        assert!(
+            locks
+                .lock("g", "a", vec![queue(0)], 50_000 + LIFETIME)
+                .is_empty()
+        );
     }
 
     #[test]
@@ -115,6 +158,8 @@ mod tests {
         let locks = QueueLocks::default();
         locks.lock("g", "a", vec![queue(0)], 0);
         assert_eq!(locks.lock("h", "b", vec![queue(0)], 0).len(), 1);
-        assert!(locks.any_held("g", 1) && !locks.any_held("g", LIFETIME) && !locks.any_held("x", 0));
+        assert!(
+            locks.any_held("g", 1) && !locks.any_held("g", LIFETIME) && !locks.any_held("x", 0)
+        );
     }
 }

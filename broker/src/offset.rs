@@ -49,24 +49,50 @@ impl Offsets {
         let path = dir.join(FILE);
         let file = JsonFile::new(path.clone());
         let loaded: Option<ConsumerOffsetTable> =
-            file.load().map_err(|source| TableError::File { path: path.clone(), source })?;
+            file.load().map_err(|source| TableError::File {
+                path: path.clone(),
+                source,
+            })?;
         let loaded = loaded.unwrap_or_default();
         let mut committed = ByGroup::new();
         for (key, queues) in loaded.offset_table {
             let Some((topic, group)) = key.split_once('@') else {
-                tracing::warn!(key, "committed offsets under a key that is no topic@group, left out");
+                tracing::warn!(
+                    key,
+                    "committed offsets under a key that is no topic@group, left out"
+                );
                 continue;
             };
-            committed.entry(group.to_owned()).or_default().insert(topic.to_owned(), queues);
+            committed
+                .entry(group.to_owned())
+                .or_default()
+                .insert(topic.to_owned(), queues);
         }
-        let state =
-            State { committed, resets: ByGroup::new(), version: loaded.data_version.unwrap_or_default(), commits: 0, dirty: false };
-        Ok(Self { state: Mutex::new(state), pulled: Mutex::default(), file, path, version_step: version_step.max(1), changed: Notify::new() })
+        let state = State {
+            committed,
+            resets: ByGroup::new(),
+            version: loaded.data_version.unwrap_or_default(),
+            commits: 0,
+            dirty: false,
+        };
+        Ok(Self {
+            state: Mutex::new(state),
+            pulled: Mutex::default(),
+            file,
+            path,
+            version_step: version_step.max(1),
+            changed: Notify::new(),
+        })
     }
 
     /// The committed offset of a queue.
     pub(crate) fn committed(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
-        self.state().committed.get(group)?.get(topic)?.get(&queue_id).copied()
+        self.state()
+            .committed
+            .get(group)?
+            .get(topic)?
+            .get(&queue_id)
+            .copied()
     }
 
     /// Commits an offset; it may lie before the last one, as Apache's broker allows.
@@ -80,7 +106,7 @@ impl Offsets {
             tracing::warn!(group, topic, queue_id, from = ?before, to = offset, "consumer offset moved back");
         }
         state.commits += 1;
-        if state.commits % self.version_step == 0 {
+        if state.commits.is_multiple_of(self.version_step) {
             next_version(&mut state.version, now);
         }
         self.touch(&mut state);
@@ -100,7 +126,11 @@ impl Offsets {
 
     /// The offset a group last asked for.
     pub(crate) fn last_pulled(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
-        self.pulled().get(group)?.get(topic)?.get(&queue_id).copied()
+        self.pulled()
+            .get(group)?
+            .get(topic)?
+            .get(&queue_id)
+            .copied()
     }
 
     /// Sets an offset aside for the next pull of the queue, and commits it.
@@ -108,7 +138,14 @@ impl Offsets {
         let mut state = self.state();
         insert(&mut state.resets, group, topic, queue_id, offset);
         let from = insert(&mut state.committed, group, topic, queue_id, offset);
-        tracing::info!(group, topic, queue_id, ?from, to = offset, "consumer offset reset");
+        tracing::info!(
+            group,
+            topic,
+            queue_id,
+            ?from,
+            to = offset,
+            "consumer offset reset"
+        );
         self.touch(&mut state);
     }
 
@@ -116,7 +153,11 @@ impl Offsets {
     pub(crate) fn reset_pending(&self, group: &str, topic: &str, queue_id: i32) -> bool {
         let state = self.state();
         !state.resets.is_empty()
-            && state.resets.get(group).and_then(|topics| topics.get(topic)).is_some_and(|queues| queues.contains_key(&queue_id))
+            && state
+                .resets
+                .get(group)
+                .and_then(|topics| topics.get(topic))
+                .is_some_and(|queues| queues.contains_key(&queue_id))
     }
 
     /// Takes out the reset that waits for the queue.
@@ -139,13 +180,22 @@ impl Offsets {
 
     /// The topics a group has offsets for.
     pub(crate) fn topics_of(&self, group: &str) -> Vec<String> {
-        self.state().committed.get(group).map(|topics| topics.keys().cloned().collect()).unwrap_or_default()
+        self.state()
+            .committed
+            .get(group)
+            .map(|topics| topics.keys().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// The groups that have offsets for a topic.
     pub(crate) fn groups_of(&self, topic: &str) -> Vec<String> {
         let state = self.state();
-        state.committed.iter().filter(|(_, topics)| topics.contains_key(topic)).map(|(group, _)| group.clone()).collect()
+        state
+            .committed
+            .iter()
+            .filter(|(_, topics)| topics.contains_key(topic))
+            .map(|(group, _)| group.clone())
+            .collect()
     }
 
     /// Forgets a group.
@@ -166,7 +216,9 @@ impl Offsets {
         });
         let mut state = self.state();
         let mut found = false;
-        let State { committed, resets, .. } = &mut *state;
+        let State {
+            committed, resets, ..
+        } = &mut *state;
         for groups in [committed, resets] {
             groups.retain(|_, topics| {
                 found |= topics.remove(topic).is_some();
@@ -182,12 +234,18 @@ impl Offsets {
     pub(crate) fn snapshot(&self) -> ConsumerOffsetTable {
         let state = self.state();
         let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let mut file =
-            ConsumerOffsetTable { data_version: Some(state.version.clone()), ..ConsumerOffsetTable::default() };
+        let mut file = ConsumerOffsetTable {
+            data_version: Some(state.version),
+            ..ConsumerOffsetTable::default()
+        };
         for (group, topics) in &state.committed {
             for (topic, queues) in topics {
-                file.offset_table.insert(format!("{topic}@{group}"), queues.clone());
-                groups.entry(group.clone()).or_default().insert(topic.clone());
+                file.offset_table
+                    .insert(format!("{topic}@{group}"), queues.clone());
+                groups
+                    .entry(group.clone())
+                    .or_default()
+                    .insert(topic.clone());
             }
         }
         file.group_topic_map = Some(groups);
@@ -208,7 +266,10 @@ impl Offsets {
         if written.is_err() {
             self.touch(&mut self.state());
         }
-        written.map_err(|source| TableError::File { path: self.path.clone(), source })
+        written.map_err(|source| TableError::File {
+            path: self.path.clone(),
+            source,
+        })
     }
 
     fn pulled(&self) -> MutexGuard<'_, ByGroup> {
@@ -221,7 +282,13 @@ impl Offsets {
 }
 
 /// Inserts without allocating names that are already there.
-fn insert(groups: &mut ByGroup, group: &str, topic: &str, queue_id: i32, offset: i64) -> Option<i64> {
+fn insert(
+    groups: &mut ByGroup,
+    group: &str,
+    topic: &str,
+    queue_id: i32,
+    offset: i64,
+) -> Option<i64> {
     if !groups.contains_key(group) {
         groups.insert(group.to_owned(), HashMap::new());
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! processor ─▶ Err(Refusal) ─▶ Refusal::reply ─▶ response code (one exhaustive match), remark (its text)
 //! ```
-//! Codes and remarks are those of Apache RocketMQ 5.3.3, so that clients and operators recognise them.
+//! Codes and remarks are those of Apache `RocketMQ` 5.3.3, so that clients and operators recognise them.
 use std::net::SocketAddr;
 
 use bindery_protocol::{
@@ -14,7 +14,10 @@ use bindery_protocol::{
 };
 use bindery_remoting::RemotingError;
 
-use crate::{store::{AppendError, StoreError}, table::TableError};
+use crate::{
+    store::{AppendError, StoreError},
+    table::TableError,
+};
 
 /// Tail of several remarks.
 const FAQ: &str = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.";
@@ -43,7 +46,9 @@ pub(crate) enum Refusal {
     Overload,
     #[error("the broker is starting or stopping")]
     NotServing,
-    #[error("administration from {peer} is refused: it is served to this host only while access control is off")]
+    #[error(
+        "administration from {peer} is refused: it is served to this host only while access control is off"
+    )]
     AdminFromAfar { peer: SocketAddr },
     #[error("broker unable to service, until {until}")]
     NotYet { until: i64 },
@@ -64,9 +69,20 @@ pub(crate) enum Refusal {
     #[error("Group {group} not exist!")]
     OffsetGroupUnknown { group: String },
     #[error("request queueId[{queue_id}] is illegal, {topic_config} Producer: {producer}")]
-    SendQueue { queue_id: i32, topic_config: String, producer: SocketAddr },
-    #[error("queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{queues}] consumer:[{consumer}]")]
-    PullQueue { queue_id: i32, topic: String, queues: i32, consumer: SocketAddr },
+    SendQueue {
+        queue_id: i32,
+        topic_config: String,
+        producer: SocketAddr,
+    },
+    #[error(
+        "queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{queues}] consumer:[{consumer}]"
+    )]
+    PullQueue {
+        queue_id: i32,
+        topic: String,
+        queues: i32,
+        consumer: SocketAddr,
+    },
     #[error("batch request does not support retry group {topic}")]
     BatchToRetry { topic: String },
     #[error("message topic length too long {length}")]
@@ -122,7 +138,12 @@ pub(crate) enum Refusal {
     #[error("The Consumer <{group}> <{client_id}> not online")]
     ClientOffline { group: String, client_id: String },
     #[error("invoke consumer <{group}> <{client_id}> Exception: {source}")]
-    ClientSilent { group: String, client_id: String, #[source] source: RemotingError },
+    ClientSilent {
+        group: String,
+        client_id: String,
+        #[source]
+        source: RemotingError,
+    },
     #[error("look message by offset failed, {offset}")]
     SendBackNotFound { offset: i64 },
     #[error("can not find message by the offset, {offset}")]
@@ -133,8 +154,14 @@ pub(crate) enum Refusal {
     OffsetNotFoundNoZero,
     #[error("Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")]
     OffsetNotFound,
-    #[error("the offset {offset} to reset to lies outside of the queue {queue_id} of topic {topic}")]
-    ResetOutside { topic: String, queue_id: i32, offset: i64 },
+    #[error(
+        "the offset {offset} to reset to lies outside of the queue {queue_id} of topic {topic}"
+    )]
+    ResetOutside {
+        topic: String,
+        queue_id: i32,
+        offset: i64,
+    },
     #[error("{what} `{text}` is not understood")]
     BadText { what: &'static str, text: String },
     #[error("the record is not readable: {0}")]
@@ -181,14 +208,18 @@ impl Refusal {
             | Self::TopicNotWritable { .. }
             | Self::BroadcastForbidden { .. }
             | Self::LitePullOff => ResponseCode::NO_PERMISSION,
-            Self::TopicUnknown { .. } | Self::OffsetTopicUnknown { .. } => ResponseCode::TOPIC_NOT_EXIST,
-            Self::QueryEmpty | Self::OffsetNotFoundNoZero | Self::OffsetNotFound => ResponseCode::QUERY_NOT_FOUND,
+            Self::TopicUnknown { .. } | Self::OffsetTopicUnknown { .. } => {
+                ResponseCode::TOPIC_NOT_EXIST
+            }
+            Self::QueryEmpty | Self::OffsetNotFoundNoZero | Self::OffsetNotFound => {
+                ResponseCode::QUERY_NOT_FOUND
+            }
             Self::SubscriptionUnreadable => ResponseCode::SUBSCRIPTION_PARSE_FAILED,
             Self::GroupOffline | Self::NotSubscribed => ResponseCode::SUBSCRIPTION_NOT_EXIST,
             Self::SubscriptionOld => ResponseCode::SUBSCRIPTION_NOT_LATEST,
-            Self::SendGroupUnknown { .. } | Self::GroupUnknown { .. } | Self::OffsetGroupUnknown { .. } => {
-                ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST
-            }
+            Self::SendGroupUnknown { .. }
+            | Self::GroupUnknown { .. }
+            | Self::OffsetGroupUnknown { .. } => ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
             Self::TopicName(_)
             | Self::SystemTopic { .. }
             | Self::SendQueue { .. }
@@ -227,8 +258,12 @@ impl Refusal {
             | AppendError::RecordTooLong { .. }
             | AppendError::Topic { .. }
             | AppendError::Batch => Self::MessageIllegal { limit },
-            AppendError::Closed => Self::StoreUnavailable { reason: error.to_string() },
-            AppendError::Store(error) => Self::StoreUnavailable { reason: error.to_string() },
+            AppendError::Closed => Self::StoreUnavailable {
+                reason: error.to_string(),
+            },
+            AppendError::Store(error) => Self::StoreUnavailable {
+                reason: error.to_string(),
+            },
         }
     }
 }

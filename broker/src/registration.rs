@@ -10,7 +10,8 @@ use std::{sync::Arc, time::Duration};
 
 use bindery_protocol::{
     bodies::{
-        self, DataVersion, KvTable, PERM_READ, PERM_WRITE, RegisterBrokerBody, TopicConfig, TopicConfigTable,
+        self, DataVersion, KvTable, PERM_READ, PERM_WRITE, RegisterBrokerBody, TopicConfig,
+        TopicConfigTable,
     },
     codes::{RequestCode, ResponseCode},
     frame::{Frame, Reply, Request},
@@ -46,7 +47,10 @@ struct NothingServed;
 impl Service for NothingServed {
     fn request(&self, _: &Connection, frame: Frame, responder: Responder) {
         let remark = format!(" request type {} not supported", frame.head.code);
-        responder.send(Reply::error(ResponseCode::REQUEST_CODE_NOT_SUPPORTED, remark));
+        responder.send(Reply::error(
+            ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
+            remark,
+        ));
     }
 }
 
@@ -64,9 +68,21 @@ struct Link {
 }
 
 /// Keeps this broker registered with one name server until `leave`; `first` is completed by the first try.
-pub(crate) async fn keep(core: Arc<Core>, server: String, leave: CancellationToken, first: oneshot::Sender<()>) {
+pub(crate) async fn keep(
+    core: Arc<Core>,
+    server: String,
+    leave: CancellationToken,
+    first: oneshot::Sender<()>,
+) {
     let mut changes = core.topics.watch_changes();
-    let mut link = Link { core, server, connection: None, told: 0, next: i64::MIN, known: None };
+    let mut link = Link {
+        core,
+        server,
+        connection: None,
+        told: 0,
+        next: i64::MIN,
+        known: None,
+    };
     let mut first = Some(first);
     loop {
         tokio::select! {
@@ -84,9 +100,9 @@ pub(crate) async fn keep(core: Arc<Core>, server: String, leave: CancellationTok
             biased;
             () = leave.cancelled() => break,
             () = lost(connection) => link.lost(),
-            changed = changes.changed(), if link.known == Some(true) => {
+            seen = changes.changed(), if link.known == Some(true) => {
                 // The sender lives in the core, which the link holds.
-                if changed.is_err() { break }
+                if seen.is_err() { break }
             }
             () = clock.sleep_until(link.next) => {}
         }
@@ -119,11 +135,19 @@ impl Link {
             Ok(()) => {
                 self.told = changed;
                 if complete {
-                    let period = self.core.config.register_name_server_period.clamp(10_000, 60_000);
+                    let period = self
+                        .core
+                        .config
+                        .register_name_server_period
+                        .clamp(10_000, 60_000);
                     self.next = now.saturating_add(i64::try_from(period).unwrap_or(60_000));
                 }
                 if self.known != Some(true) {
-                    tracing::info!(server = self.server, topics = topics.len(), "registered with the name server");
+                    tracing::info!(
+                        server = self.server,
+                        topics = topics.len(),
+                        "registered with the name server"
+                    );
                 }
                 self.known = Some(true);
             }
@@ -154,7 +178,12 @@ impl Link {
                 mapping_data_version: Some(DataVersion::default()),
                 topic_config_table: topics
                     .iter()
-                    .map(|topic| (topic.topic_name.clone(), permitted(topic, config.broker_permission)))
+                    .map(|topic| {
+                        (
+                            topic.topic_name.clone(),
+                            permitted(topic, config.broker_permission),
+                        )
+                    })
                     .collect(),
                 ..TopicConfigTable::default()
             },
@@ -172,7 +201,9 @@ impl Link {
             zone_name: None,
         };
         let timeout = Duration::from_millis(config.register_broker_timeout_mills);
-        let request = Request::new(RequestCode::REGISTER_BROKER).with(&header).body(body);
+        let request = Request::new(RequestCode::REGISTER_BROKER)
+            .with(&header)
+            .body(body);
         let answer = accepted(self.connected().await?.call(request, timeout).await?)?;
         if !answer.body.is_empty() {
             self.order_topics(&bodies::from_slice(&answer.body)?);
@@ -182,9 +213,16 @@ impl Link {
 
     /// Topics that the name server has an order configuration for are ordered here too.
     fn order_topics(&self, table: &KvTable) {
-        for topic in table.table.keys().filter_map(|name| self.core.topics.topic(name)) {
+        for topic in table
+            .table
+            .keys()
+            .filter_map(|name| self.core.topics.topic(name))
+        {
             if !topic.order
-                && let Err(refusal) = self.core.topics.put(TopicConfig { order: true, ..TopicConfig::clone(&topic) })
+                && let Err(refusal) = self.core.topics.put(TopicConfig {
+                    order: true,
+                    ..TopicConfig::clone(&topic)
+                })
             {
                 tracing::warn!(topic = topic.topic_name, %refusal, "topic not marked as ordered");
             }
@@ -192,17 +230,27 @@ impl Link {
     }
 
     async fn connected(&mut self) -> Result<Connection, RemotingError> {
-        if let Some(connection) = self.connection.as_ref().filter(|connection| !connection.is_closed()) {
+        if let Some(connection) = self
+            .connection
+            .as_ref()
+            .filter(|connection| !connection.is_closed())
+        {
             return Ok(connection.clone());
         }
-        let connection =
-            Connection::connect(&self.server, ConnectOptions::default(), Arc::new(NothingServed)).await?;
+        let connection = Connection::connect(
+            &self.server,
+            ConnectOptions::default(),
+            Arc::new(NothingServed),
+        )
+        .await?;
         self.connection = Some(connection.clone());
         Ok(connection)
     }
 
     async fn unregister(mut self) {
-        let Some(connection) = self.connection.take() else { return };
+        let Some(connection) = self.connection.take() else {
+            return;
+        };
         let config = &self.core.config;
         let header = UnregisterBrokerHeader {
             broker_name: config.broker_name.as_str().into(),
@@ -230,6 +278,9 @@ fn permitted(topic: &TopicConfig, broker: i32) -> TopicConfig {
 fn accepted(answer: Frame) -> Result<Frame, RegistrationError> {
     match answer.response_code() {
         ResponseCode::SUCCESS => Ok(answer),
-        code => Err(RegistrationError::Refused { code, remark: answer.head.remark.unwrap_or_default() }),
+        code => Err(RegistrationError::Refused {
+            code,
+            remark: answer.head.remark.unwrap_or_default(),
+        }),
     }
 }

@@ -61,8 +61,10 @@ impl Schedule {
     pub(crate) fn open(dir: &Path, levels: i32) -> Result<Self, TableError> {
         let path = dir.join(FILE);
         let file = JsonFile::new(path.clone());
-        let loaded: Option<DelayOffsetTable> =
-            file.load().map_err(|source| TableError::File { path: path.clone(), source })?;
+        let loaded: Option<DelayOffsetTable> = file.load().map_err(|source| TableError::File {
+            path: path.clone(),
+            source,
+        })?;
         let loaded = loaded.unwrap_or_default();
         let offsets = Offsets {
             next: loaded.offset_table,
@@ -85,7 +87,10 @@ impl Schedule {
         if topic != names::SCHEDULE_TOPIC {
             return;
         }
-        if let Some(arrived) = usize::try_from(queue_id).ok().and_then(|index| self.arrived.get(index)) {
+        if let Some(arrived) = usize::try_from(queue_id)
+            .ok()
+            .and_then(|index| self.arrived.get(index))
+        {
             arrived.store(true, Ordering::SeqCst);
             self.wake.notify_one();
         }
@@ -102,7 +107,7 @@ impl Schedule {
             return;
         }
         offsets.deliveries += 1;
-        if offsets.deliveries % VERSION_STEP == 0 {
+        if offsets.deliveries.is_multiple_of(VERSION_STEP) {
             next_version(&mut offsets.version, now);
         }
         if !offsets.dirty {
@@ -121,7 +126,7 @@ impl Schedule {
     pub(crate) fn take_unwritten(&self) -> Option<DelayOffsetTable> {
         let mut offsets = self.offsets();
         std::mem::take(&mut offsets.dirty).then(|| DelayOffsetTable {
-            data_version: Some(offsets.version.clone()),
+            data_version: Some(offsets.version),
             offset_table: offsets.next.clone(),
         })
     }
@@ -133,7 +138,10 @@ impl Schedule {
             self.offsets().dirty = true;
             self.changed.notify_one();
         }
-        written.map_err(|source| TableError::File { path: self.path.clone(), source })
+        written.map_err(|source| TableError::File {
+            path: self.path.clone(),
+            source,
+        })
     }
 
     fn offsets(&self) -> MutexGuard<'_, Offsets> {
@@ -171,10 +179,18 @@ fn deliver(core: &Core, queue_id: i32) -> i64 {
     let level = queue_id + 1;
     let from = core.schedule.next(level);
     let limits = ReadLimits::messages(32);
-    let read = core.store.read(names::SCHEDULE_TOPIC, queue_id, QueueOffset(from), limits, &Everything);
+    let read = core.store.read(
+        names::SCHEDULE_TOPIC,
+        queue_id,
+        QueueOffset(from),
+        limits,
+        &Everything,
+    );
     match read.status {
         ReadStatus::Found => {}
-        ReadStatus::OffsetOverflowOne | ReadStatus::NoMessageInQueue | ReadStatus::NoMatchedLogicQueue => return NEVER,
+        ReadStatus::OffsetOverflowOne
+        | ReadStatus::NoMessageInQueue
+        | ReadStatus::NoMatchedLogicQueue => return NEVER,
         _ if read.next.0 == from => return NEVER,
         _ => {
             tracing::warn!(level, from, to = read.next.0, "delay offset corrected");
@@ -227,14 +243,18 @@ fn deliver_one(core: &Core, level: i32, bytes: &Bytes) -> Result<(), i64> {
     } else {
         tracing::error!(level, offset = %record.physical_offset(), "delayed message without a real topic, left out");
     }
-    core.schedule.advance(level, record.queue_offset().0 + 1, now);
+    core.schedule
+        .advance(level, record.queue_offset().0 + 1, now);
     Ok(())
 }
 
 /// Where a delayed message is to go. Half messages never are: they would become visible undecided.
 fn target(record: &RecordView<'_>) -> Option<(String, i32)> {
     let topic = String::from_utf8(record.property(property::REAL_TOPIC)?.to_vec()).ok()?;
-    let queue_id = std::str::from_utf8(record.property(property::REAL_QID)?).ok()?.parse().ok()?;
+    let queue_id = std::str::from_utf8(record.property(property::REAL_QID)?)
+        .ok()?
+        .parse()
+        .ok()?;
     (topic != names::TRANS_HALF_TOPIC).then_some((topic, queue_id))
 }
 
@@ -266,7 +286,12 @@ mod tests {
         schedule.arrived("T", 0);
         schedule.arrived(names::SCHEDULE_TOPIC, 2);
         schedule.arrived(names::SCHEDULE_TOPIC, -1);
-        assert!(schedule.arrived.iter().all(|arrived| !arrived.load(Ordering::SeqCst)));
+        assert!(
+            schedule
+                .arrived
+                .iter()
+                .all(|arrived| !arrived.load(Ordering::SeqCst))
+        );
         schedule.arrived(names::SCHEDULE_TOPIC, 1);
         assert!(schedule.arrived[1].load(Ordering::SeqCst));
     }

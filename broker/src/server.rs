@@ -23,7 +23,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     client::Clients,
     config::{BrokerConfig, FlushDiskType},
-    state::{self, Bell, Core},
     hold::Holds,
     keep::{self, Kept},
     lock::QueueLocks,
@@ -32,6 +31,7 @@ use crate::{
     refusal::Refusal,
     registration,
     schedule::{self, Schedule},
+    state::{self, Bell, Core},
     stats::Stats,
     store::{FlushPolicy, Store, StoreConfig, StoreError},
     subscription::Groups,
@@ -116,7 +116,10 @@ impl Broker {
         let listen = config.listen;
         let server = Server::bind(listen, options.clone(), gate.clone())
             .await
-            .map_err(|source| BrokerError::Listen { addr: listen, source })?;
+            .map_err(|source| BrokerError::Listen {
+                addr: listen,
+                source,
+            })?;
         let local = server.local_addr();
         let core = match open(config, local).await {
             Ok(core) => core,
@@ -129,7 +132,13 @@ impl Broker {
         servers.extend(second_server(&core, listen, options, gate.clone()).await);
         run_tasks(&core);
         gate.open(core.clone());
-        let broker = Self { core, local, servers, leave: CancellationToken::new(), links: TaskTracker::new() };
+        let broker = Self {
+            core,
+            local,
+            servers,
+            leave: CancellationToken::new(),
+            links: TaskTracker::new(),
+        };
         broker.register().await;
         tracing::info!(
             broker = broker.core.config.broker_name,
@@ -164,7 +173,12 @@ impl Broker {
         for server in self.core.config.name_servers() {
             let (first, done) = oneshot::channel();
             firsts.push(done);
-            self.links.spawn(registration::keep(self.core.clone(), server, self.leave.clone(), first));
+            self.links.spawn(registration::keep(
+                self.core.clone(),
+                server,
+                self.leave.clone(),
+                first,
+            ));
         }
         self.links.close();
         let all = async {
@@ -226,7 +240,10 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
     make_folder(&folder)?;
     let holds = Arc::new(Holds::new(config.pull_thread_pool_queue_capacity));
     let schedule = Arc::new(Schedule::open(&folder, levels.max())?);
-    let bell = Arc::new(Bell { holds: holds.clone(), schedule: schedule.clone() });
+    let bell = Arc::new(Bell {
+        holds: holds.clone(),
+        schedule: schedule.clone(),
+    });
     // The store first: it alone notices that another process works in the folder.
     let store = Store::open(store_config(&config, levels.clone(), address)?, bell)?;
     let durability = match config.flush_disk_type {
@@ -262,14 +279,27 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
 }
 
 fn make_folder(path: &Path) -> Result<(), BrokerError> {
-    std::fs::create_dir_all(path).map_err(|source| BrokerError::Folder { path: path.to_owned(), source })
+    std::fs::create_dir_all(path).map_err(|source| BrokerError::Folder {
+        path: path.to_owned(),
+        source,
+    })
 }
 
-fn store_config(config: &BrokerConfig, levels: DelayLevels, address: SocketAddr) -> Result<StoreConfig, BrokerError> {
+fn store_config(
+    config: &BrokerConfig,
+    levels: DelayLevels,
+    address: SocketAddr,
+) -> Result<StoreConfig, BrokerError> {
     let mut store = StoreConfig::new(&config.store_path_root_dir, address);
     store.commit_log_dir = Some(config.commit_log_dir());
-    store.commit_log_file_size = narrow("mappedFileSizeCommitLog", config.mapped_file_size_commit_log)?;
-    store.consume_queue_file_size = narrow("mappedFileSizeConsumeQueue", config.mapped_file_size_consume_queue)?;
+    store.commit_log_file_size = narrow(
+        "mappedFileSizeCommitLog",
+        config.mapped_file_size_commit_log,
+    )?;
+    store.consume_queue_file_size = narrow(
+        "mappedFileSizeConsumeQueue",
+        config.mapped_file_size_consume_queue,
+    )?;
     store.max_hash_slot_num = config.max_hash_slot_num;
     store.max_index_num = config.max_index_num;
     store.message_index_enable = config.message_index_enable;
@@ -279,12 +309,30 @@ fn store_config(config: &BrokerConfig, levels: DelayLevels, address: SocketAddr)
         FlushDiskType::Sync => FlushPolicy::Sync,
     };
     store.sync_flush_timeout = Duration::from_millis(config.sync_flush_timeout);
-    store.max_transfer_bytes_in_memory = narrow("maxTransferBytesOnMessageInMemory", config.max_transfer_bytes_on_message_in_memory)?;
-    store.max_transfer_count_in_memory = narrow("maxTransferCountOnMessageInMemory", config.max_transfer_count_on_message_in_memory.into())?;
-    store.max_transfer_bytes_on_disk = narrow("maxTransferBytesOnMessageInDisk", config.max_transfer_bytes_on_message_in_disk)?;
-    store.max_transfer_count_on_disk = narrow("maxTransferCountOnMessageInDisk", config.max_transfer_count_on_message_in_disk.into())?;
-    store.access_message_in_memory_max_ratio = narrow("accessMessageInMemoryMaxRatio", config.access_message_in_memory_max_ratio.into())?;
-    store.max_filter_message_size = narrow("maxFilterMessageSize", config.max_filter_message_size.into())?;
+    store.max_transfer_bytes_in_memory = narrow(
+        "maxTransferBytesOnMessageInMemory",
+        config.max_transfer_bytes_on_message_in_memory,
+    )?;
+    store.max_transfer_count_in_memory = narrow(
+        "maxTransferCountOnMessageInMemory",
+        config.max_transfer_count_on_message_in_memory.into(),
+    )?;
+    store.max_transfer_bytes_on_disk = narrow(
+        "maxTransferBytesOnMessageInDisk",
+        config.max_transfer_bytes_on_message_in_disk,
+    )?;
+    store.max_transfer_count_on_disk = narrow(
+        "maxTransferCountOnMessageInDisk",
+        config.max_transfer_count_on_message_in_disk.into(),
+    )?;
+    store.access_message_in_memory_max_ratio = narrow(
+        "accessMessageInMemoryMaxRatio",
+        config.access_message_in_memory_max_ratio.into(),
+    )?;
+    store.max_filter_message_size = narrow(
+        "maxFilterMessageSize",
+        config.max_filter_message_size.into(),
+    )?;
     store.check_crc_on_recover = config.check_crc_on_recover;
     store.delay_levels = levels;
     store.clock = config.clock.clone();
@@ -293,7 +341,11 @@ fn store_config(config: &BrokerConfig, levels: DelayLevels, address: SocketAddr)
 
 /// A number of the configuration as the store's type.
 fn narrow<T: TryFrom<u64> + Bounded>(key: &'static str, value: u64) -> Result<T, BrokerError> {
-    T::try_from(value).ok().ok_or(BrokerError::TooLarge { key, value, most: T::MOST })
+    T::try_from(value).ok().ok_or(BrokerError::TooLarge {
+        key,
+        value,
+        most: T::MOST,
+    })
 }
 
 /// A type's largest value, for messages.
@@ -321,12 +373,20 @@ fn stamp(config: &BrokerConfig) -> Vec<u8> {
         (property::TRACE_ON, trace_on),
         (property::CLUSTER, config.broker_cluster_name.as_str()),
     ];
-    pairs.iter().flat_map(|(name, value)| [name.as_bytes(), &[1], value.as_bytes(), &[2]].concat()).collect()
+    pairs
+        .iter()
+        .flat_map(|(name, value)| [name.as_bytes(), &[1], value.as_bytes(), &[2]].concat())
+        .collect()
 }
 
 /// Clients with `vipChannelEnabled` use the port two below for all but pulls. It is a convenience: a taken one is no
 /// reason not to start.
-async fn second_server(core: &Core, listen: SocketAddr, options: ServerOptions, gate: Arc<Gate>) -> Option<Server> {
+async fn second_server(
+    core: &Core,
+    listen: SocketAddr,
+    options: ServerOptions,
+    gate: Arc<Gate>,
+) -> Option<Server> {
     let port = listen.port().checked_sub(2).filter(|port| *port > 0)?;
     let addr = SocketAddr::new(listen.ip(), port);
     match Server::bind(addr, options, gate).await {
@@ -340,9 +400,13 @@ async fn second_server(core: &Core, listen: SocketAddr, options: ServerOptions, 
 
 fn run_tasks(core: &Arc<Core>) {
     let again = core.clone();
-    core.tasks.spawn(core.holds.clone().run(core.clock.clone(), core.stop.clone(), move |held, wake| {
-        processor::pull::again(&again, held, wake);
-    }));
+    core.tasks.spawn(core.holds.clone().run(
+        core.clock.clone(),
+        core.stop.clone(),
+        move |held, wake| {
+            processor::pull::again(&again, held, wake);
+        },
+    ));
     core.tasks.spawn(schedule::run(core.clone()));
     core.tasks.spawn(processor::client::expire(core.clone()));
     for kept in Kept::ALL {
@@ -367,7 +431,14 @@ impl Service for Gate {
     fn request(&self, connection: &Connection, frame: Frame, responder: Responder) {
         match self.core.get() {
             Some(core) => {
-                processor::dispatch(core, Exchange { connection: connection.clone(), frame, responder });
+                processor::dispatch(
+                    core,
+                    Exchange {
+                        connection: connection.clone(),
+                        frame,
+                        responder,
+                    },
+                );
             }
             None => responder.send(Refusal::NotServing.reply()),
         }

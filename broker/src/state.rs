@@ -59,7 +59,10 @@ pub(crate) struct Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("broker", &self.config.broker_name).field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Core")
+            .field("broker", &self.config.broker_name)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -76,7 +79,11 @@ impl Core {
 
     /// A number below `bound`, for queues that nobody chose; 0 when there is no choice.
     pub(crate) fn random_queue(bound: i32) -> i32 {
-        if bound <= 1 { 0 } else { rand::random_range(0..bound) }
+        if bound <= 1 {
+            0
+        } else {
+            rand::random_range(0..bound)
+        }
     }
 }
 
@@ -104,7 +111,13 @@ pub(crate) struct Bell {
 
 impl Arrivals for Bell {
     fn arrived(
-        &self, topic: &str, queue_id: i32, after: QueueOffset, tags_code: i64, _store_timestamp: i64, _properties: &[u8],
+        &self,
+        topic: &str,
+        queue_id: i32,
+        after: QueueOffset,
+        tags_code: i64,
+        _store_timestamp: i64,
+        _properties: &[u8],
     ) {
         self.holds.arrived(topic, queue_id, after.0, tags_code);
         self.schedule.arrived(topic, queue_id);

@@ -31,7 +31,9 @@ impl Meter {
     /// A meter that remembers so many seconds.
     pub(crate) fn over(seconds: usize) -> Self {
         Self {
-            seconds: (0..seconds).map(|_| (AtomicI64::new(-1), AtomicU64::new(0))).collect(),
+            seconds: (0..seconds)
+                .map(|_| (AtomicI64::new(-1), AtomicU64::new(0)))
+                .collect(),
             total: AtomicU64::new(0),
         }
     }
@@ -67,14 +69,22 @@ impl Meter {
 
     /// Events a second over the last `seconds` full seconds.
     pub(crate) fn rate(&self, seconds: u32, now: i64) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a rate is shown, not computed with")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a rate is shown, not computed with"
+        )]
         let sum = self.sum(i64::from(seconds), now) as f64;
         sum / f64::from(seconds)
     }
 
     /// `a b c` as Java shows them: rates over 10 s, 1 min and 10 min.
     pub(crate) fn three_rates(&self, now: i64) -> String {
-        format!("{} {} {}", self.rate(10, now), self.rate(60, now), self.rate(600, now))
+        format!(
+            "{} {} {}",
+            self.rate(10, now),
+            self.rate(60, now),
+            self.rate(600, now)
+        )
     }
 
     fn slot(&self, second: i64) -> usize {
@@ -92,22 +102,37 @@ pub(crate) struct Rates {
 impl Rates {
     /// Counts events of a name.
     pub(crate) fn mark(&self, name: &str, count: u64, now: i64) {
-        if let Some(meter) = self.meters.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+        if let Some(meter) = self
+            .meters
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+        {
             meter.mark(count, now);
             return;
         }
         let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
-        meters.entry(name.to_owned()).or_insert_with(|| Arc::new(Meter::over(64))).mark(count, now);
+        meters
+            .entry(name.to_owned())
+            .or_insert_with(|| Arc::new(Meter::over(64)))
+            .mark(count, now);
     }
 
     /// Events a second over the last minute; 0 for a name without events.
     pub(crate) fn per_second(&self, name: &str, now: i64) -> f64 {
-        self.meters.read().unwrap_or_else(PoisonError::into_inner).get(name).map_or(0.0, |meter| meter.rate(60, now))
+        self.meters
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .map_or(0.0, |meter| meter.rate(60, now))
     }
 
     /// Forgets names.
     pub(crate) fn forget(&self, gone: impl Fn(&str) -> bool) {
-        self.meters.write().unwrap_or_else(PoisonError::into_inner).retain(|name, _| !gone(name));
+        self.meters
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|name, _| !gone(name));
     }
 }
 
@@ -167,7 +192,10 @@ pub(crate) struct Stats {
 impl Stats {
     /// Counters that start now.
     pub(crate) fn new(now: i64) -> Self {
-        let morning = Mornings { day: day(now), ..Mornings::default() };
+        let morning = Mornings {
+            day: day(now),
+            ..Mornings::default()
+        };
         Self {
             put: Meter::default(),
             transferred: Meter::default(),
@@ -193,7 +221,10 @@ impl Stats {
         self.put.mark(count, now);
         self.put_bytes.fetch_add(bytes, Relaxed);
         self.put_longest.fetch_max(millis, Relaxed);
-        let class = PUT_CLASSES.iter().position(|(bound, _)| millis <= *bound).unwrap_or(PUT_CLASSES.len() - 1);
+        let class = PUT_CLASSES
+            .iter()
+            .position(|(bound, _)| millis <= *bound)
+            .unwrap_or(PUT_CLASSES.len() - 1);
         self.put_classes[class].fetch_add(1, Relaxed);
         self.topic_put.mark(topic, count, now);
     }
@@ -254,7 +285,11 @@ impl Stats {
 
     /// Upper bound in milliseconds of the class in which the given share of puts (0 to 1) is reached.
     pub(crate) fn put_latency(&self, share: f64) -> u64 {
-        let counts: Vec<u64> = self.put_classes.iter().map(|count| count.load(Relaxed)).collect();
+        let counts: Vec<u64> = self
+            .put_classes
+            .iter()
+            .map(|count| count.load(Relaxed))
+            .collect();
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -275,7 +310,8 @@ impl Stats {
     /// Totals of puts and of gets at the last two midnights.
     pub(crate) fn mornings(&self, now: i64) -> (Mornings, Mornings) {
         self.turn_day(now);
-        let copy = |mornings: &Mutex<Mornings>| *mornings.lock().unwrap_or_else(PoisonError::into_inner);
+        let copy =
+            |mornings: &Mutex<Mornings>| *mornings.lock().unwrap_or_else(PoisonError::into_inner);
         (copy(&self.put_mornings), copy(&self.get_mornings))
     }
 
@@ -285,12 +321,19 @@ impl Stats {
         if self.today.load(Relaxed) == today {
             return;
         }
-        for (mornings, meter) in [(&self.put_mornings, &self.put), (&self.get_mornings, &self.transferred)] {
+        for (mornings, meter) in [
+            (&self.put_mornings, &self.put),
+            (&self.get_mornings, &self.transferred),
+        ] {
             let mut mornings = mornings.lock().unwrap_or_else(PoisonError::into_inner);
             if mornings.day == today {
                 continue;
             }
-            mornings.yesterday = if mornings.day == today - 1 { mornings.today } else { meter.total() };
+            mornings.yesterday = if mornings.day == today - 1 {
+                mornings.today
+            } else {
+                meter.total()
+            };
             mornings.today = meter.total();
             mornings.day = today;
         }
@@ -317,7 +360,11 @@ mod tests {
         assert!((meter.rate(60, 100_000) - 2.0).abs() < 1e-9);
         assert_eq!(meter.sum(10, 300_000), 0, "old events do not come back");
         meter.mark(1, 600_500);
-        assert_eq!(meter.sum(1, 601_000), 1, "a slot of ten minutes ago was cleared");
+        assert_eq!(
+            meter.sum(1, 601_000),
+            1,
+            "a slot of ten minutes ago was cleared"
+        );
     }
 
     #[test]
@@ -329,6 +376,10 @@ mod tests {
         assert_eq!((put.today, put.yesterday), (5, 0));
         let (put, _) = stats.mornings(2 * 86_400_000);
         assert_eq!((put.today, put.yesterday), (6, 5));
-        assert!(stats.put_distribution().starts_with("[<=0ms]:1 [0~10ms]:1 "));
+        assert!(
+            stats
+                .put_distribution()
+                .starts_with("[<=0ms]:1 [0~10ms]:1 ")
+        );
     }
 }

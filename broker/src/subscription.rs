@@ -17,7 +17,7 @@ use crate::{
     table::{ConfigTable, Durability, Entry, TableError},
 };
 
-/// Groups every broker has (`SubscriptionGroupManager.init` of Apache RocketMQ 5.3.3).
+/// Groups every broker has (`SubscriptionGroupManager.init` of Apache `RocketMQ` 5.3.3).
 const BUILTIN: [&str; 8] = [
     "TOOLS_CONSUMER",
     "FILTERSRV_CONSUMER",
@@ -49,7 +49,10 @@ impl Entry for SubscriptionGroupConfig {
     }
 
     fn unpack(file: Self::File) -> (Vec<Self>, DataVersion) {
-        (file.subscription_group_table.into_values().collect(), file.data_version)
+        (
+            file.subscription_group_table.into_values().collect(),
+            file.data_version,
+        )
     }
 }
 
@@ -62,14 +65,22 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// Reads the table of `dir` and adds the groups every broker has.
-    pub(crate) fn open(dir: &Path, config: &BrokerConfig, durability: Durability) -> Result<Self, TableError> {
+    pub(crate) fn open(
+        dir: &Path,
+        config: &BrokerConfig,
+        durability: Durability,
+    ) -> Result<Self, TableError> {
         let groups = Self {
             table: ConfigTable::open(dir, durability)?,
             auto_create: config.auto_create_subscription_group,
             clock: config.clock.clone(),
         };
         for name in BUILTIN {
-            groups.table.entry_or_make(name, groups.clock.now_millis(), || SubscriptionGroupConfig::new(name))?;
+            groups
+                .table
+                .entry_or_make(name, groups.clock.now_millis(), || {
+                    SubscriptionGroupConfig::new(name)
+                })?;
         }
         Ok(groups)
     }
@@ -88,14 +99,22 @@ impl Groups {
     ///
     /// # Errors
     /// A failed write of the table.
-    pub(crate) fn group(&self, name: &str) -> Result<Option<Arc<SubscriptionGroupConfig>>, Refusal> {
+    pub(crate) fn group(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<SubscriptionGroupConfig>>, Refusal> {
         if let Some(known) = self.table.entry(name) {
             return Ok(Some(known));
         }
-        if !(self.auto_create || names::is_system_group(name)) || names::check_group(name).is_err() {
+        if !(self.auto_create || names::is_system_group(name)) || names::check_group(name).is_err()
+        {
             return Ok(None);
         }
-        let (group, made) = self.table.entry_or_make(name, self.clock.now_millis(), || SubscriptionGroupConfig::new(name))?;
+        let (group, made) = self
+            .table
+            .entry_or_make(name, self.clock.now_millis(), || {
+                SubscriptionGroupConfig::new(name)
+            })?;
         if made {
             tracing::info!(group = name, "consumer group made");
         }
@@ -122,12 +141,16 @@ mod tests {
     #[test]
     fn an_unknown_group_is_made_with_sixteen_retries_unless_that_is_off() {
         let dir = tempfile::tempdir().unwrap();
-        let groups = Groups::open(dir.path(), &BrokerConfig::default(), Durability::Process).unwrap();
+        let groups =
+            Groups::open(dir.path(), &BrokerConfig::default(), Durability::Process).unwrap();
         let made = groups.group("CG").unwrap().unwrap();
         assert_eq!((made.retry_max_times, made.retry_queue_nums), (16, 1));
         assert!(groups.group("no good").unwrap().is_none());
 
-        let off = BrokerConfig { auto_create_subscription_group: false, ..BrokerConfig::default() };
+        let off = BrokerConfig {
+            auto_create_subscription_group: false,
+            ..BrokerConfig::default()
+        };
         let dir = tempfile::tempdir().unwrap();
         let groups = Groups::open(dir.path(), &off, Durability::Process).unwrap();
         assert!(groups.group("CG").unwrap().is_none());

@@ -44,7 +44,10 @@ impl Entry for TopicConfig {
     }
 
     fn unpack(file: Self::File) -> (Vec<Self>, DataVersion) {
-        (file.topic_config_table.into_values().collect(), file.data_version)
+        (
+            file.topic_config_table.into_values().collect(),
+            file.data_version,
+        )
     }
 }
 
@@ -68,13 +71,20 @@ struct ChangeLog {
 
 impl Topics {
     /// Reads the table of `dir` and adds the topics every broker has.
-    pub(crate) fn open(dir: &Path, config: &BrokerConfig, durability: Durability) -> Result<Self, TableError> {
+    pub(crate) fn open(
+        dir: &Path,
+        config: &BrokerConfig,
+        durability: Durability,
+    ) -> Result<Self, TableError> {
         let builtin = builtin(config);
         let topics = Self {
             table: ConfigTable::open(dir, durability)?,
             auto_create: config.auto_create_topic_enable,
             clock: config.clock.clone(),
-            system: builtin.iter().map(|topic| topic.topic_name.clone()).collect(),
+            system: builtin
+                .iter()
+                .map(|topic| topic.topic_name.clone())
+                .collect(),
             log: Mutex::default(),
             latest_change: watch::Sender::new(0),
         };
@@ -96,7 +106,9 @@ impl Topics {
 
     /// The configuration of a topic, or the refusal every request gives for an unknown one.
     pub(crate) fn known(&self, name: &str) -> Result<Arc<TopicConfig>, Refusal> {
-        self.topic(name).ok_or_else(|| Refusal::TopicUnknown { topic: name.to_owned() })
+        self.topic(name).ok_or_else(|| Refusal::TopicUnknown {
+            topic: name.to_owned(),
+        })
     }
 
     /// Whether the topic belongs to the broker and not to users.
@@ -107,7 +119,12 @@ impl Topics {
     /// The names of all system topics this broker has.
     pub(crate) fn system_topics(&self) -> Vec<String> {
         let mut names: Vec<String> = self.system.iter().cloned().collect();
-        names.extend(names::SYSTEM_TOPICS.iter().map(|name| (*name).to_owned()).filter(|name| !self.system.contains(name)));
+        names.extend(
+            names::SYSTEM_TOPICS
+                .iter()
+                .map(|name| (*name).to_owned())
+                .filter(|name| !self.system.contains(name)),
+        );
         names
     }
 
@@ -116,24 +133,36 @@ impl Topics {
     /// # Errors
     /// [`Refusal::TopicUnknown`] when it may not be made.
     pub(crate) fn for_send(
-        &self, name: &str, template: &str, client_queues: i32, topic_sys_flag: i32,
+        &self,
+        name: &str,
+        template: &str,
+        client_queues: i32,
+        topic_sys_flag: i32,
     ) -> Result<Arc<TopicConfig>, Refusal> {
         if let Some(known) = self.topic(name) {
             return Ok(known);
         }
-        if let Some(made) = self.from_template(name, template, client_queues, topic_sys_flag)? {
+        if let Some(made) = self.after_template(name, template, client_queues, topic_sys_flag)? {
             return Ok(made);
         }
         if name.starts_with(names::RETRY_PREFIX) {
             return self.derived(name, 1, PERM_WRITE | PERM_READ, topic_sys_flag);
         }
-        Err(Refusal::TopicUnknown { topic: name.to_owned() })
+        Err(Refusal::TopicUnknown {
+            topic: name.to_owned(),
+        })
     }
 
-    fn from_template(
-        &self, name: &str, template: &str, client_queues: i32, topic_sys_flag: i32,
+    fn after_template(
+        &self,
+        name: &str,
+        template: &str,
+        client_queues: i32,
+        topic_sys_flag: i32,
     ) -> Result<Option<Arc<TopicConfig>>, Refusal> {
-        let Some(template) = self.topic(template) else { return Ok(None) };
+        let Some(template) = self.topic(template) else {
+            return Ok(None);
+        };
         let open = template.topic_name != names::AUTO_CREATE_TOPIC || self.auto_create;
         if template.perm & PERM_INHERIT == 0 || !open {
             return Ok(None);
@@ -141,24 +170,41 @@ impl Topics {
         let made = TopicConfig {
             topic_filter_type: template.topic_filter_type,
             topic_sys_flag,
-            ..TopicConfig::new(name, client_queues.min(template.write_queue_nums).max(0), template.perm & !PERM_INHERIT)
+            ..TopicConfig::new(
+                name,
+                client_queues.min(template.write_queue_nums).max(0),
+                template.perm & !PERM_INHERIT,
+            )
         };
         self.make(name, || made).map(Some)
     }
 
     /// A topic the broker itself needs (retry, dead letters): made on first need.
     pub(crate) fn derived(
-        &self, name: &str, queues: i32, perm: i32, topic_sys_flag: i32,
+        &self,
+        name: &str,
+        queues: i32,
+        perm: i32,
+        topic_sys_flag: i32,
     ) -> Result<Arc<TopicConfig>, Refusal> {
         if let Some(known) = self.topic(name) {
             return Ok(known);
         }
-        self.make(name, || TopicConfig { topic_sys_flag, ..TopicConfig::new(name, queues, perm) })
+        self.make(name, || TopicConfig {
+            topic_sys_flag,
+            ..TopicConfig::new(name, queues, perm)
+        })
     }
 
-    fn make(&self, name: &str, make: impl FnOnce() -> TopicConfig) -> Result<Arc<TopicConfig>, Refusal> {
-        let (topic, made) = self.table.entry_or_make(name, self.clock.now_millis(), make)?;
-        if made {
+    fn make(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> TopicConfig,
+    ) -> Result<Arc<TopicConfig>, Refusal> {
+        let (topic, is_new) = self
+            .table
+            .entry_or_make(name, self.clock.now_millis(), make)?;
+        if is_new {
             tracing::info!(topic = name, queues = topic.write_queue_nums, "topic made");
             self.changed(name);
         }
@@ -190,7 +236,12 @@ impl Topics {
 
     /// Topics changed after change number `seen` that still are there.
     pub(crate) fn changed_since(&self, seen: u64) -> Vec<Arc<TopicConfig>> {
-        let names: Vec<String> = self.log().by_number.range(seen + 1..).map(|(_, name)| name.clone()).collect();
+        let names: Vec<String> = self
+            .log()
+            .by_number
+            .range(seen + 1..)
+            .map(|(_, name)| name.clone())
+            .collect();
         names.iter().filter_map(|name| self.topic(name)).collect()
     }
 
@@ -216,7 +267,7 @@ impl Topics {
     }
 }
 
-/// The topics a broker makes at start (`TopicConfigManager.init` of Apache RocketMQ 5.3.3).
+/// The topics a broker makes at start (`TopicConfigManager.init` of Apache `RocketMQ` 5.3.3).
 fn builtin(config: &BrokerConfig) -> Vec<TopicConfig> {
     let both = PERM_WRITE | PERM_READ;
     let open = both | PERM_INHERIT;
@@ -231,13 +282,25 @@ fn builtin(config: &BrokerConfig) -> Vec<TopicConfig> {
         TopicConfig::new("OFFSET_MOVED_EVENT", 1, both),
         TopicConfig::new(names::SCHEDULE_TOPIC, 18, both),
         TopicConfig::new(format!("{cluster}_REPLY_TOPIC"), 1, both),
-        TopicConfig::new(format!("rmq_sys_REVIVE_LOG_{cluster}"), config.revive_queue_num, both),
-        TopicConfig::new(format!("rmq_sys_SYNC_BROKER_MEMBER_{broker}"), 1, PERM_INHERIT),
+        TopicConfig::new(
+            format!("rmq_sys_REVIVE_LOG_{cluster}"),
+            config.revive_queue_num,
+            both,
+        ),
+        TopicConfig::new(
+            format!("rmq_sys_SYNC_BROKER_MEMBER_{broker}"),
+            1,
+            PERM_INHERIT,
+        ),
         TopicConfig::new(names::TRANS_HALF_TOPIC, 1, both),
         TopicConfig::new(names::TRANS_OP_HALF_TOPIC, 1, both),
     ];
     if config.auto_create_topic_enable {
-        topics.push(TopicConfig::new(names::AUTO_CREATE_TOPIC, config.default_topic_queue_nums, open));
+        topics.push(TopicConfig::new(
+            names::AUTO_CREATE_TOPIC,
+            config.default_topic_queue_nums,
+            open,
+        ));
     }
     if config.trace_topic_enable {
         topics.push(TopicConfig::new(&config.msg_trace_topic_name, 1, both));
@@ -255,7 +318,10 @@ mod tests {
 
     fn topics(change: impl FnOnce(&mut BrokerConfig)) -> (tempfile::TempDir, Topics) {
         let dir = tempfile::tempdir().unwrap();
-        let mut config = BrokerConfig { broker_name: "b".into(), ..BrokerConfig::default() };
+        let mut config = BrokerConfig {
+            broker_name: "b".into(),
+            ..BrokerConfig::default()
+        };
         change(&mut config);
         let topics = Topics::open(dir.path(), &config, Durability::Process).unwrap();
         (dir, topics)
@@ -265,9 +331,24 @@ mod tests {
     fn a_send_makes_an_unknown_topic_with_the_smaller_queue_count() {
         let (_dir, topics) = topics(|_| {});
         let four = topics.for_send("T", "TBW102", 4, 0).unwrap();
-        assert_eq!((four.read_queue_nums, four.write_queue_nums, four.perm), (4, 4, 6));
-        assert_eq!(topics.for_send("U", "TBW102", 16, 0).unwrap().write_queue_nums, 8);
-        let names = |seen| topics.changed_since(seen).iter().map(|topic| topic.topic_name.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (four.read_queue_nums, four.write_queue_nums, four.perm),
+            (4, 4, 6)
+        );
+        assert_eq!(
+            topics
+                .for_send("U", "TBW102", 16, 0)
+                .unwrap()
+                .write_queue_nums,
+            8
+        );
+        let names = |seen| {
+            topics
+                .changed_since(seen)
+                .iter()
+                .map(|topic| topic.topic_name.clone())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(0), ["T", "U"]);
         assert!(names(topics.last_change()).is_empty());
         topics.put(TopicConfig::new("T", 5, 6)).unwrap();
@@ -277,15 +358,29 @@ mod tests {
     #[test]
     fn without_auto_creation_only_retry_topics_are_made() {
         let (_dir, topics) = topics(|config| config.auto_create_topic_enable = false);
-        assert!(matches!(topics.for_send("T", "TBW102", 4, 0), Err(Refusal::TopicUnknown { .. })));
-        assert_eq!(topics.for_send("%RETRY%g", "TBW102", 4, 0).unwrap().write_queue_nums, 1);
+        assert!(matches!(
+            topics.for_send("T", "TBW102", 4, 0),
+            Err(Refusal::TopicUnknown { .. })
+        ));
+        assert_eq!(
+            topics
+                .for_send("%RETRY%g", "TBW102", 4, 0)
+                .unwrap()
+                .write_queue_nums,
+            1
+        );
     }
 
     #[test]
     fn a_topic_without_the_inherit_bit_is_no_template() {
         let (_dir, topics) = topics(|_| {});
-        topics.put(TopicConfig::new("Plain", 4, PERM_WRITE | PERM_READ)).unwrap();
-        assert!(matches!(topics.for_send("T", "Plain", 4, 0), Err(Refusal::TopicUnknown { .. })));
+        topics
+            .put(TopicConfig::new("Plain", 4, PERM_WRITE | PERM_READ))
+            .unwrap();
+        assert!(matches!(
+            topics.for_send("T", "Plain", 4, 0),
+            Err(Refusal::TopicUnknown { .. })
+        ));
     }
 
     #[test]

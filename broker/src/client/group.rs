@@ -4,7 +4,9 @@ use std::{
     sync::Arc,
 };
 
-use bindery_protocol::bodies::{ConsumeFromWhere, ConsumeType, ConsumerData, MessageModel, SubscriptionData};
+use bindery_protocol::bodies::{
+    ConsumeFromWhere, ConsumeType, ConsumerData, MessageModel, SubscriptionData,
+};
 use bindery_remoting::ConnectionId;
 
 use super::{Member, Subscription, SubscriptionTable};
@@ -42,7 +44,9 @@ impl ConsumerGroup {
         self.consume_type = data.consume_type;
         self.message_model = data.message_model;
         self.consume_from_where = data.consume_from_where;
-        self.members.insert(member.connection.id(), member).is_none()
+        self.members
+            .insert(member.connection.id(), member)
+            .is_none()
     }
 
     /// Takes newer subscriptions over and drops those of topics no longer named; whether the set of topics changed.
@@ -59,7 +63,8 @@ impl ConsumerGroup {
         }
         let topics: HashSet<&str> = announced.iter().map(|data| data.topic.as_str()).collect();
         let before = self.subscriptions.len();
-        self.subscriptions.retain(|topic, _| topics.contains(topic.as_str()));
+        self.subscriptions
+            .retain(|topic, _| topics.contains(topic.as_str()));
         changed || self.subscriptions.len() != before
     }
 
@@ -90,6 +95,9 @@ impl ConsumerGroup {
 
     /// All subscriptions as announced.
     pub(crate) fn subscription_table(&self) -> SubscriptionTable {
-        self.subscriptions.iter().map(|(topic, subscription)| (topic.clone(), subscription.data.clone())).collect()
+        self.subscriptions
+            .iter()
+            .map(|(topic, subscription)| (topic.clone(), subscription.data.clone()))
+            .collect()
     }
 }

@@ -68,18 +68,40 @@ impl Clients {
     pub(crate) fn produce(&self, group: &str, member: Member) {
         let mut state = self.state();
         let id = member.connection.id();
-        state.joined.entry(id).or_default().producers.insert(group.to_owned());
-        state.producers.entry(group.to_owned()).or_default().insert(id, member);
+        state
+            .joined
+            .entry(id)
+            .or_default()
+            .producers
+            .insert(group.to_owned());
+        state
+            .producers
+            .entry(group.to_owned())
+            .or_default()
+            .insert(id, member);
         drop(state);
         self.arrived.notify_one();
     }
 
     /// Takes in one consumer group of a heartbeat; whether its members or its subscriptions changed.
-    pub(crate) fn consume(&self, data: &ConsumerData, member: Member, without_subscriptions: bool) -> bool {
+    pub(crate) fn consume(
+        &self,
+        data: &ConsumerData,
+        member: Member,
+        without_subscriptions: bool,
+    ) -> bool {
         let mut state = self.state();
         let id = member.connection.id();
-        state.joined.entry(id).or_default().consumers.insert(data.group_name.clone());
-        let group = state.consumers.entry(data.group_name.clone()).or_insert_with(|| ConsumerGroup::new(data));
+        state
+            .joined
+            .entry(id)
+            .or_default()
+            .consumers
+            .insert(data.group_name.clone());
+        let group = state
+            .consumers
+            .entry(data.group_name.clone())
+            .or_insert_with(|| ConsumerGroup::new(data));
         let joined = group.join(data, member);
         let resubscribed = !without_subscriptions && group.subscribe(&data.subscription_data_set);
         drop(state);
@@ -89,7 +111,10 @@ impl Clients {
 
     /// Keeps the fingerprint of a group's subscriptions (heartbeats of the second kind); the one kept before.
     pub(crate) fn fingerprint(&self, group: &str, fingerprint: i32) -> Option<i32> {
-        self.state().consumers.get_mut(group).and_then(|found| found.fingerprint.replace(fingerprint))
+        self.state()
+            .consumers
+            .get_mut(group)
+            .and_then(|found| found.fingerprint.replace(fingerprint))
     }
 
     /// Takes one connection out of a consumer group; whether it was in.
@@ -113,11 +138,17 @@ impl Clients {
     /// Takes a connection that ended out of all its groups; the consumer groups that changed.
     pub(crate) fn disconnected(&self, id: ConnectionId) -> Vec<String> {
         let mut state = self.state();
-        let Some(joined) = state.joined.remove(&id) else { return Vec::new() };
+        let Some(joined) = state.joined.remove(&id) else {
+            return Vec::new();
+        };
         for group in &joined.producers {
             state.leave_producers(group, id);
         }
-        joined.consumers.into_iter().filter(|group| state.leave(group, id)).collect()
+        joined
+            .consumers
+            .into_iter()
+            .filter(|group| state.leave(group, id))
+            .collect()
     }
 
     /// Connections whose last heartbeat is older than `expiry` milliseconds.
@@ -126,7 +157,10 @@ impl Clients {
         let consumers = state.consumers.values().flat_map(ConsumerGroup::members);
         let producers = state.producers.values().flat_map(HashMap::values);
         let mut silent = BTreeMap::new();
-        for member in consumers.chain(producers).filter(|member| now - member.last_seen > expiry) {
+        for member in consumers
+            .chain(producers)
+            .filter(|member| now - member.last_seen > expiry)
+        {
             silent.insert(member.connection.id(), member.connection.clone());
         }
         silent.into_values().collect()
@@ -144,9 +178,16 @@ impl Clients {
 
     /// Tells every member of a consumer group that it changed.
     pub(crate) fn notify(&self, group: &str) {
-        let members = self.state().consumers.get(group).filter(|found| found.message_model == MessageModel::Clustering).map(|found| found.members().cloned().collect::<Vec<_>>());
+        let members = self
+            .state()
+            .consumers
+            .get(group)
+            .filter(|found| found.message_model == MessageModel::Clustering)
+            .map(|found| found.members().cloned().collect::<Vec<_>>());
         for member in members.unwrap_or_default() {
-            let header = ConsumerGroupHeader { consumer_group: group.into() };
+            let header = ConsumerGroupHeader {
+                consumer_group: group.into(),
+            };
             let request = Request::new(RequestCode::NOTIFY_CONSUMER_IDS_CHANGED).with(&header);
             if let Err(error) = member.connection.oneway(request) {
                 tracing::debug!(group, client = member.client_id, %error, "member not told of the change");
@@ -155,7 +196,11 @@ impl Clients {
     }
 
     /// Runs `read` on a consumer group that has members.
-    pub(crate) fn with_consumers<R>(&self, group: &str, read: impl FnOnce(&ConsumerGroup) -> R) -> Option<R> {
+    pub(crate) fn with_consumers<R>(
+        &self,
+        group: &str,
+        read: impl FnOnce(&ConsumerGroup) -> R,
+    ) -> Option<R> {
         self.state().consumers.get(group).map(read)
     }
 
@@ -165,7 +210,10 @@ impl Clients {
             None => Subscribed::GroupOffline,
             Some(found) => match found.subscription(topic) {
                 None => Subscribed::NotToTopic,
-                Some(subscription) => Subscribed::To { subscription, model: found.message_model },
+                Some(subscription) => Subscribed::To {
+                    subscription,
+                    model: found.message_model,
+                },
             },
         }
     }
@@ -183,13 +231,21 @@ impl Clients {
 
     /// The members of a producer group.
     pub(crate) fn producers(&self, group: &str) -> Vec<Member> {
-        self.state().producers.get(group).map(|members| members.values().cloned().collect()).unwrap_or_default()
+        self.state()
+            .producers
+            .get(group)
+            .map(|members| members.values().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// All producer groups and their members.
     pub(crate) fn all_producers(&self) -> BTreeMap<String, Vec<Member>> {
         let state = self.state();
-        state.producers.iter().map(|(group, members)| (group.clone(), members.values().cloned().collect())).collect()
+        state
+            .producers
+            .iter()
+            .map(|(group, members)| (group.clone(), members.values().cloned().collect()))
+            .collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -199,7 +255,9 @@ impl Clients {
 
 impl State {
     fn leave(&mut self, group: &str, id: ConnectionId) -> bool {
-        let Some(found) = self.consumers.get_mut(group) else { return false };
+        let Some(found) = self.consumers.get_mut(group) else {
+            return false;
+        };
         let left = found.leave(id);
         if found.is_empty() {
             self.consumers.remove(group);

@@ -22,7 +22,10 @@ impl Subscription {
     pub(crate) fn announced(data: SubscriptionData) -> Self {
         // An expression without a tag lets nothing through in Java; its clients refuse to make one.
         let filter = if is_tag(&data.expression_type) {
-            TagFilter(TagExpression::parse(&data.sub_string).map_or(Arc::new(TagExpression::All), Arc::new))
+            TagFilter(
+                TagExpression::parse(&data.sub_string)
+                    .map_or(Arc::new(TagExpression::All), Arc::new),
+            )
         } else {
             TagFilter::all()
         };

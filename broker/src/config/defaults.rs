@@ -18,8 +18,13 @@ pub(super) fn host_name() -> String {
 pub(super) fn scratch_store() -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_nanos());
-    std::env::temp_dir().join(format!("bindery-broker-{}-{nanos}-{count}", std::process::id()))
+    let nanos = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |elapsed| elapsed.as_nanos());
+    std::env::temp_dir().join(format!(
+        "bindery-broker-{}-{nanos}-{count}",
+        std::process::id()
+    ))
 }
 
 /// Apache's default: `store` in the user's home.
@@ -34,8 +39,11 @@ pub(super) fn advertised(listen: SocketAddr) -> IpAddr {
         return listen.ip();
     }
     // Connecting a datagram socket sends nothing: it only asks the routing table which own address would be used.
-    let routed = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
-        .and_then(|socket| socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).and_then(|()| socket.local_addr()));
+    let routed = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
+        socket
+            .connect((Ipv4Addr::new(192, 0, 2, 1), 9))
+            .and_then(|()| socket.local_addr())
+    });
     match routed {
         Ok(address) if !address.ip().is_unspecified() => address.ip(),
         _ => Ipv4Addr::LOCALHOST.into(),

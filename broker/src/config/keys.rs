@@ -1,14 +1,11 @@
 //! The table of keys the broker acts on: field, type, default, Apache's name for it.
 //!
-//! Everything else Apache RocketMQ 5.3.3 knows is listed in `other_keys.txt`, accepted, kept and returned.
+//! Everything else Apache `RocketMQ` 5.3.3 knows is listed in `other_keys.txt`, accepted, kept and returned.
 use std::{net::SocketAddr, path::PathBuf};
 
 use bindery_remoting::Clock;
 
-use super::{
-    BrokerRole, FlushDiskType, defaults,
-    value::Value,
-};
+use super::{BrokerRole, FlushDiskType, defaults, value::Value};
 
 macro_rules! keys {
     ($( $(#[doc = $doc:literal])* $field:ident: $ty:ty = $default:expr, $key:literal; )*) => {
@@ -23,7 +20,7 @@ macro_rules! keys {
             pub listen: SocketAddr,
             /// Time source of everything that waits; default the system's.
             pub clock: Clock,
-            /// Keys of Apache RocketMQ that were set but that this broker does not act on, kept to be returned.
+            /// Keys of Apache `RocketMQ` that were set but that this broker does not act on, kept to be returned.
             pub other: std::collections::BTreeMap<String, String>,
         }
 
@@ -126,7 +123,7 @@ keys! {
     timer_wheel_enable: bool = true, "timerWheelEnable";
     /// Queues of the topic in which POP keeps its state; default 8.
     revive_queue_num: i32 = 8, "reviveQueueNum";
-    /// What this broker is to others of its name; default ASYNC_MASTER.
+    /// What this broker is to others of its name; default `ASYNC_MASTER`.
     broker_role: BrokerRole = BrokerRole::AsyncMaster, "brokerRole";
     /// Port for slaves; 0 (default) takes the listening port + 1.
     ha_listen_port: u16 = 0, "haListenPort";
@@ -134,9 +131,9 @@ keys! {
     store_path_root_dir: PathBuf = defaults::scratch_store(), "storePathRootDir";
     /// Folder of the commit log; empty (default) takes `commitlog` in the root folder.
     store_path_commit_log: PathBuf = PathBuf::new(), "storePathCommitLog";
-    /// When a send is answered; default ASYNC_FLUSH.
+    /// When a send is answered; default `ASYNC_FLUSH`.
     flush_disk_type: FlushDiskType = FlushDiskType::Async, "flushDiskType";
-    /// Milliseconds a send waits for its flush under SYNC_FLUSH; default 5000.
+    /// Milliseconds a send waits for its flush under `SYNC_FLUSH`; default 5000.
     sync_flush_timeout: u64 = 5000, "syncFlushTimeout";
     /// Bytes of one commit-log file; default 1 GiB.
     mapped_file_size_commit_log: u64 = 1 << 30, "mappedFileSizeCommitLog";

@@ -81,10 +81,19 @@ impl BrokerConfig {
     /// # Errors
     /// [`ConfigError`] when the file can't be read, or with every entry that can't be honoured.
     pub fn read_over(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let properties =
-            Properties::read(path).map_err(|source| ConfigError::File { path: path.to_owned(), source })?;
+        let properties = Properties::read(path).map_err(|source| ConfigError::File {
+            path: path.to_owned(),
+            source,
+        })?;
         let mistakes = self.apply(&properties);
-        if mistakes.is_empty() { Ok(()) } else { Err(ConfigError::Mistakes { path: path.to_owned(), mistakes }) }
+        if mistakes.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError::Mistakes {
+                path: path.to_owned(),
+                mistakes,
+            })
+        }
     }
 
     /// Sets every entry; gives back those that could not be set.
@@ -93,7 +102,12 @@ impl BrokerConfig {
         entries
             .filter_map(|entry| {
                 let problem = self.set(&entry.key, &entry.value).err()?;
-                Some(Mistake { line: entry.line, column: entry.column, key: entry.key.clone(), problem })
+                Some(Mistake {
+                    line: entry.line,
+                    column: entry.column,
+                    key: entry.key.clone(),
+                    problem,
+                })
             })
             .collect()
     }
@@ -104,15 +118,26 @@ impl BrokerConfig {
     /// The [`Problem`] when the key is unknown, its text has the wrong type, or it asks for what this broker lacks.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), Problem> {
         let text = text.trim();
-        let invalid = |expected| Problem::Invalid { value: text.to_owned(), expected };
+        let invalid = |expected| Problem::Invalid {
+            value: text.to_owned(),
+            expected,
+        };
         if UNSUPPORTED.contains(&(key, text)) {
-            return Err(invalid("another value: this broker does not support this one yet"));
+            return Err(invalid(
+                "another value: this broker does not support this one yet",
+            ));
         }
         match key {
             "listenPort" => {
-                self.listen.set_port(text.parse().ok().ok_or_else(|| invalid("a port number, 0 for any free one"))?);
+                self.listen.set_port(
+                    text.parse()
+                        .ok()
+                        .ok_or_else(|| invalid("a port number, 0 for any free one"))?,
+                );
             }
-            "bindAddress" => self.listen.set_ip(text.parse().ok().ok_or_else(|| invalid("an IP address"))?),
+            "bindAddress" => self
+                .listen
+                .set_ip(text.parse().ok().ok_or_else(|| invalid("an IP address"))?),
             _ => match self.set_typed(key, text) {
                 Some(done) => return done.map_err(invalid),
                 None if other_defaults().any(|(name, _)| name == key) => {
@@ -130,9 +155,14 @@ impl BrokerConfig {
     /// Every key with its value, `key=value` a line, sorted by key: the body of `GET_BROKER_CONFIG` (26).
     #[must_use]
     pub fn render(&self) -> String {
-        let mut all: BTreeMap<&str, String> =
-            other_defaults().map(|(key, value)| (key, value.to_owned())).collect();
-        all.extend(self.other.iter().map(|(key, value)| (key.as_str(), value.clone())));
+        let mut all: BTreeMap<&str, String> = other_defaults()
+            .map(|(key, value)| (key, value.to_owned()))
+            .collect();
+        all.extend(
+            self.other
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.clone())),
+        );
         all.extend(self.typed());
         all.insert("listenPort", self.listen.port().to_string());
         all.insert("bindAddress", self.listen.ip().to_string());
@@ -142,7 +172,11 @@ impl BrokerConfig {
     /// All keys that [`BrokerConfig::set`] knows, sorted.
     #[must_use]
     pub fn key_names() -> Vec<&'static str> {
-        let mut names: Vec<_> = keys::TYPED.iter().copied().chain(other_defaults().map(|(key, _)| key)).collect();
+        let mut names: Vec<_> = keys::TYPED
+            .iter()
+            .copied()
+            .chain(other_defaults().map(|(key, _)| key))
+            .collect();
         names.extend(["listenPort", "bindAddress"]);
         names.sort_unstable();
         names
@@ -151,7 +185,12 @@ impl BrokerConfig {
     /// The name servers to register with, in the order given.
     #[must_use]
     pub fn name_servers(&self) -> Vec<String> {
-        self.namesrv_addr.split([';', ',']).map(str::trim).filter(|addr| !addr.is_empty()).map(str::to_owned).collect()
+        self.namesrv_addr
+            .split([';', ','])
+            .map(str::trim)
+            .filter(|addr| !addr.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The folder of the commit log.
@@ -167,14 +206,24 @@ impl BrokerConfig {
     /// The address given to clients, once the port is known.
     #[must_use]
     pub fn advertised(&self, bound: SocketAddr) -> SocketAddr {
-        SocketAddr::new(ip_or(&self.broker_ip1, || defaults::advertised(bound)), bound.port())
+        SocketAddr::new(
+            ip_or(&self.broker_ip1, || defaults::advertised(bound)),
+            bound.port(),
+        )
     }
 
     /// The address given to slaves, once the port is known.
     #[must_use]
     pub fn advertised_ha(&self, bound: SocketAddr) -> SocketAddr {
-        let port = if self.ha_listen_port == 0 { bound.port().wrapping_add(1) } else { self.ha_listen_port };
-        SocketAddr::new(ip_or(&self.broker_ip2, || self.advertised(bound).ip()), port)
+        let port = if self.ha_listen_port == 0 {
+            bound.port().wrapping_add(1)
+        } else {
+            self.ha_listen_port
+        };
+        SocketAddr::new(
+            ip_or(&self.broker_ip2, || self.advertised(bound).ip()),
+            port,
+        )
     }
 }
 
@@ -194,16 +243,22 @@ mod tests {
     #[test]
     fn apaches_keys_are_read_into_their_fields() {
         let mut config = BrokerConfig::default();
-        for (key, value) in
-            [("brokerName", "broker-a"), ("listenPort", "10911"), ("flushDiskType", "SYNC_FLUSH"), ("fileReservedTime", "48")]
-        {
+        for (key, value) in [
+            ("brokerName", "broker-a"),
+            ("listenPort", "10911"),
+            ("flushDiskType", "SYNC_FLUSH"),
+            ("fileReservedTime", "48"),
+        ] {
             config.set(key, value).unwrap();
         }
         assert_eq!(config.broker_name, "broker-a");
         assert_eq!(config.listen.port(), 10911);
         assert_eq!(config.flush_disk_type, FlushDiskType::Sync);
         let text = config.render();
-        assert!(text.contains("fileReservedTime=48\n") && text.contains("listenPort=10911\n"), "{text}");
+        assert!(
+            text.contains("fileReservedTime=48\n") && text.contains("listenPort=10911\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -212,15 +267,27 @@ mod tests {
         let mistakes = BrokerConfig::default().apply(&Properties::parse(text).unwrap());
         let lines: Vec<usize> = mistakes.iter().map(|mistake| mistake.line).collect();
         assert_eq!(lines, [1, 3, 4]);
-        assert_eq!(mistakes[0].to_string(), "line 1, column 1: unknown key `brokerNmae`, did you mean `brokerName`?");
-        assert!(mistakes[1].to_string().contains("`ASYNC_FLUSH` or `SYNC_FLUSH`"), "{}", mistakes[1]);
+        assert_eq!(
+            mistakes[0].to_string(),
+            "line 1, column 1: unknown key `brokerNmae`, did you mean `brokerName`?"
+        );
+        assert!(
+            mistakes[1]
+                .to_string()
+                .contains("`ASYNC_FLUSH` or `SYNC_FLUSH`"),
+            "{}",
+            mistakes[1]
+        );
     }
 
     #[test]
     fn every_default_text_is_accepted_again() {
         let config = BrokerConfig::default();
         let mut again = BrokerConfig::default();
-        assert_eq!(again.apply(&Properties::parse(&config.render()).unwrap()), []);
+        assert_eq!(
+            again.apply(&Properties::parse(&config.render()).unwrap()),
+            []
+        );
         assert_eq!(again.render(), config.render());
     }
 }

@@ -146,8 +146,14 @@ mod tests {
 
     #[test]
     fn every_value_reads_back_what_it_wrote() {
-        assert_eq!(FlushDiskType::parse(&FlushDiskType::Sync.render()), Some(FlushDiskType::Sync));
-        assert_eq!(BrokerRole::parse(&BrokerRole::Slave.render()), Some(BrokerRole::Slave));
+        assert_eq!(
+            FlushDiskType::parse(&FlushDiskType::Sync.render()),
+            Some(FlushDiskType::Sync)
+        );
+        assert_eq!(
+            BrokerRole::parse(&BrokerRole::Slave.render()),
+            Some(BrokerRole::Slave)
+        );
         assert_eq!(u64::parse(&u64::MAX.render()).unwrap(), u64::MAX);
     }
 }

@@ -4,7 +4,9 @@
 //! heartbeat ─▶ group known or made ─▶ %RETRY%group made ─▶ members, subscriptions ─▶ changed? ─▶ 40 to every member
 //! ```
 use bindery_protocol::{
-    bodies::{self, CheckClientBody, ConsumerData, ConsumerIds, HeartbeatData, PERM_READ, PERM_WRITE},
+    bodies::{
+        self, CheckClientBody, ConsumerData, ConsumerIds, HeartbeatData, PERM_READ, PERM_WRITE,
+    },
     frame::{Frame, Reply},
     headers::{ConsumerGroupHeader, HeartbeatReply, UnregisterClientHeader},
     names,
@@ -14,8 +16,8 @@ use bindery_remoting::{Connection, ConnectionId};
 use super::Answer;
 use crate::{
     client::{Member, TagFilter, is_tag},
-    state::Core,
     refusal::Refusal,
+    state::Core,
 };
 
 /// 34: registers the producers and consumers of one client.
@@ -31,7 +33,9 @@ pub(super) fn heartbeat(core: &Core, connection: &Connection, frame: &Frame) -> 
     let mut resend = data.heartbeat_fingerprint == 0;
     for consumer in &data.consumer_data_set {
         if join(core, consumer, &member, data.without_sub)? {
-            let seen = core.clients.fingerprint(&consumer.group_name, data.heartbeat_fingerprint);
+            let seen = core
+                .clients
+                .fingerprint(&consumer.group_name, data.heartbeat_fingerprint);
             resend |= seen != Some(data.heartbeat_fingerprint);
         }
     }
@@ -42,21 +46,37 @@ pub(super) fn heartbeat(core: &Core, connection: &Connection, frame: &Frame) -> 
     if connection.is_closed() {
         gone(core, connection.id());
     }
-    Ok(Reply::ok().with(&HeartbeatReply { supports_v2: Some(true), subscriptions_changed: Some(resend) }))
+    Ok(Reply::ok().with(&HeartbeatReply {
+        supports_v2: Some(true),
+        subscriptions_changed: Some(resend),
+    }))
 }
 
 /// Takes in one consumer group; false when the group is unknown and may not be made.
-fn join(core: &Core, data: &ConsumerData, member: &Member, without_subscriptions: bool) -> Result<bool, Refusal> {
+fn join(
+    core: &Core,
+    data: &ConsumerData,
+    member: &Member,
+    without_subscriptions: bool,
+) -> Result<bool, Refusal> {
     let Some(group) = core.groups.group(&data.group_name)? else {
-        tracing::warn!(group = data.group_name, client = member.client_id, "heartbeat of an unknown group");
+        tracing::warn!(
+            group = data.group_name,
+            client = member.client_id,
+            "heartbeat of an unknown group"
+        );
         return Ok(false);
     };
     let unit = if data.unit_mode { 2 } else { 0 };
     let retry = names::retry_topic(&data.group_name);
     if group.retry_queue_nums > 0 {
-        core.topics.derived(&retry, group.retry_queue_nums, PERM_WRITE | PERM_READ, unit)?;
+        core.topics
+            .derived(&retry, group.retry_queue_nums, PERM_WRITE | PERM_READ, unit)?;
     }
-    if core.clients.consume(data, member.clone(), without_subscriptions) {
+    if core
+        .clients
+        .consume(data, member.clone(), without_subscriptions)
+    {
         notify(core, &data.group_name);
     }
     Ok(true)
@@ -82,10 +102,19 @@ pub(super) fn consumer_list(core: &Core, _: &Connection, frame: &Frame) -> Answe
     let group: &str = &header.consumer_group;
     let ids = core
         .clients
-        .with_consumers(group, |found| found.members().map(|member| member.client_id.clone()).collect::<Vec<_>>())
+        .with_consumers(group, |found| {
+            found
+                .members()
+                .map(|member| member.client_id.clone())
+                .collect::<Vec<_>>()
+        })
         .filter(|ids| !ids.is_empty())
-        .ok_or_else(|| Refusal::NoConsumer { group: group.to_owned() })?;
-    Ok(Reply::ok().body(bodies::to_vec(&ConsumerIds { consumer_id_list: ids })?))
+        .ok_or_else(|| Refusal::NoConsumer {
+            group: group.to_owned(),
+        })?;
+    Ok(Reply::ok().body(bodies::to_vec(&ConsumerIds {
+        consumer_id_list: ids,
+    })?))
 }
 
 /// 46: checks a filter expression before it is subscribed to.
@@ -93,9 +122,13 @@ pub(super) fn check_config(_: &Core, _: &Connection, frame: &Frame) -> Answer {
     let body: CheckClientBody = bodies::from_slice(&frame.body)?;
     let subscription = body.subscription_data;
     if !is_tag(&subscription.expression_type) {
-        return Err(Refusal::FilterUnsupported { expression_type: subscription.expression_type });
+        return Err(Refusal::FilterUnsupported {
+            expression_type: subscription.expression_type,
+        });
     }
-    TagFilter::parse(&subscription.sub_string).ok().ok_or(Refusal::SubscriptionUnreadable)?;
+    TagFilter::parse(&subscription.sub_string)
+        .ok()
+        .ok_or(Refusal::SubscriptionUnreadable)?;
     Ok(Reply::ok())
 }
 
@@ -109,7 +142,10 @@ pub(crate) fn gone(core: &Core, id: ConnectionId) {
 /// Tells the members of a group that it changed, unless that is switched off.
 fn notify(core: &Core, group: &str) {
     let wanted = core.config.notify_consumer_ids_changed_enable
-        && core.groups.known(group).is_none_or(|group| group.notify_consumer_ids_changed_enable);
+        && core
+            .groups
+            .known(group)
+            .is_none_or(|group| group.notify_consumer_ids_changed_enable);
     if wanted {
         core.clients.notify(group);
     }

@@ -17,7 +17,12 @@ pub(super) fn all(core: &Core, _: &Connection, _: &Frame) -> Answer {
     config.broker_ip2 = core.ha_address.ip().to_string();
     config.ha_listen_port = core.ha_address.port();
     config.store_path_commit_log = config.commit_log_dir();
-    let version = bodies::to_vec(&bodies::DataVersion { timestamp: core.stats.started, ..Default::default() })?;
-    let header = BrokerConfigReply { version: String::from_utf8_lossy(&version).into_owned().into() };
+    let version = bodies::to_vec(&bodies::DataVersion {
+        timestamp: core.stats.started,
+        ..Default::default()
+    })?;
+    let header = BrokerConfigReply {
+        version: String::from_utf8_lossy(&version).into_owned().into(),
+    };
     Ok(Reply::ok().with(&header).body(config.render().into_bytes()))
 }

@@ -15,8 +15,8 @@ use bindery_protocol::{
 
 use super::properties::Rewrite;
 use crate::{
-    state::Core,
     refusal::Refusal,
+    state::Core,
     store::{AppendError, Appended, Durability},
 };
 
@@ -52,10 +52,23 @@ pub(super) struct Draft<'a> {
 
 /// Stores a draft. `added` pairs replace the sender's pairs of those names, `stamp` is ready property text.
 pub(super) fn append(
-    core: &Core, draft: &Draft<'_>, added: &[(&str, &str)], stamp: &[u8],
+    core: &Core,
+    draft: &Draft<'_>,
+    added: &[(&str, &str)],
+    stamp: &[u8],
 ) -> Result<Appended, Refusal> {
     if draft.delay_level <= 0 {
-        return put(core, draft, draft.topic, draft.queue_id, &Rewrite { delayed: false, added, stamp });
+        return put(
+            core,
+            draft,
+            draft.topic,
+            draft.queue_id,
+            &Rewrite {
+                delayed: false,
+                added,
+                stamp,
+            },
+        );
     }
     let level = core.levels.clamp(draft.delay_level);
     let (level_text, queue_text) = (level.to_string(), draft.queue_id.to_string());
@@ -66,11 +79,25 @@ pub(super) fn append(
         (property::REAL_TOPIC, draft.topic),
         (property::REAL_QID, queue_text.as_str()),
     ]);
-    put(core, draft, names::SCHEDULE_TOPIC, level - 1, &Rewrite { delayed: true, added: &all, stamp })
+    put(
+        core,
+        draft,
+        names::SCHEDULE_TOPIC,
+        level - 1,
+        &Rewrite {
+            delayed: true,
+            added: &all,
+            stamp,
+        },
+    )
 }
 
 fn put(
-    core: &Core, draft: &Draft<'_>, topic: &str, queue_id: i32, rewrite: &Rewrite<'_>,
+    core: &Core,
+    draft: &Draft<'_>,
+    topic: &str,
+    queue_id: i32,
+    rewrite: &Rewrite<'_>,
 ) -> Result<Appended, Refusal> {
     TEXT.with_borrow_mut(|text| {
         rewrite.write(draft.properties, text);
@@ -93,7 +120,9 @@ fn put(
 
 /// Runs an append and counts it.
 pub(super) fn stored(
-    core: &Core, topic: &str, append: impl FnOnce() -> Result<Appended, AppendError>,
+    core: &Core,
+    topic: &str,
+    append: impl FnOnce() -> Result<Appended, AppendError>,
 ) -> Result<Appended, Refusal> {
     let before = core.now();
     match append() {
@@ -101,7 +130,13 @@ pub(super) fn stored(
             let now = core.now();
             let bytes = u64::try_from(appended.end.0 - appended.physical_offset.0).unwrap_or(0);
             let count = u64::try_from(appended.count).unwrap_or(u64::MAX);
-            core.stats.stored(topic, count, bytes, u64::try_from(now - before).unwrap_or(0), now);
+            core.stats.stored(
+                topic,
+                count,
+                bytes,
+                u64::try_from(now - before).unwrap_or(0),
+                now,
+            );
             Ok(appended)
         }
         Err(error) => {
@@ -122,7 +157,12 @@ pub(super) enum Wait {
 }
 
 /// Calls `done` with the outcome once the message is as durable as it has to be.
-pub(super) fn settle(core: &Core, appended: &Appended, wait: Wait, done: impl FnOnce(ResponseCode) + Send + 'static) {
+pub(super) fn settle(
+    core: &Core,
+    appended: &Appended,
+    wait: Wait,
+    done: impl FnOnce(ResponseCode) + Send + 'static,
+) {
     if wait == Wait::ForLog || !core.flushes_synchronously() {
         return done(ResponseCode::SUCCESS);
     }

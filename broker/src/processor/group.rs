@@ -8,7 +8,7 @@ use bindery_protocol::{
 use bindery_remoting::Connection;
 
 use super::Answer;
-use crate::{state::Core, refusal::Refusal};
+use crate::{refusal::Refusal, state::Core};
 
 /// 200: creates or changes a group.
 pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
@@ -27,7 +27,9 @@ pub(super) fn delete(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     if header.clean_offset {
         core.offsets.forget_group(name);
     }
-    core.stats.group_get.forget(|key| key.split_once('@').is_some_and(|(_, group)| group == name));
+    core.stats
+        .group_get
+        .forget(|key| key.split_once('@').is_some_and(|(_, group)| group == name));
     tracing::info!(group = name, "consumer group deleted");
     Ok(Reply::ok())
 }
@@ -36,7 +38,12 @@ pub(super) fn delete(core: &Core, _: &Connection, frame: &Frame) -> Answer {
 pub(super) fn config(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: GroupHeader<'_> = frame.header()?;
     let name: &str = &header.group;
-    let group = core.groups.group(name)?.ok_or_else(|| Refusal::GroupUnknown { group: name.to_owned() })?;
+    let group = core
+        .groups
+        .group(name)?
+        .ok_or_else(|| Refusal::GroupUnknown {
+            group: name.to_owned(),
+        })?;
     Ok(Reply::ok().body(bodies::to_vec(&*group)?))
 }
 
@@ -49,7 +56,12 @@ pub(super) fn all(core: &Core, _: &Connection, _: &Frame) -> Answer {
             .table()
             .entries()
             .into_iter()
-            .map(|group| (group.group_name.clone(), SubscriptionGroupConfig::clone(&group)))
+            .map(|group| {
+                (
+                    group.group_name.clone(),
+                    SubscriptionGroupConfig::clone(&group),
+                )
+            })
             .collect(),
         ..SubscriptionGroupTable::default()
     };

@@ -31,7 +31,7 @@ use bindery_protocol::{
 };
 use bindery_remoting::{Connection, Responder};
 
-use crate::{state::Core, refusal::Refusal};
+use crate::{refusal::Refusal, state::Core};
 
 /// A request and the right to answer it.
 pub(crate) struct Exchange {
@@ -121,29 +121,39 @@ routes! {
 
 /// Serves one request.
 pub(crate) fn dispatch(core: &Arc<Core>, exchange: Exchange) {
-    let code = exchange.frame.request_code();
-    let served = match route(code) {
-        None => Err(Refusal::NotSupported { code }),
+    let asked = exchange.frame.request_code();
+    let served = match route(asked) {
+        None => Err(Refusal::NotSupported { code: asked }),
         Some((Access::Operator, _)) if !may_administer(core, &exchange.connection) => {
-            Err(Refusal::AdminFromAfar { peer: exchange.connection.peer() })
+            Err(Refusal::AdminFromAfar {
+                peer: exchange.connection.peer(),
+            })
         }
         Some((_, Handler::Quick(handler))) => handler(core, &exchange.connection, &exchange.frame),
         Some((_, Handler::Worker(handler))) => return on_worker(core, handler, exchange),
         Some((_, Handler::Owned(handler))) => return handler(core, exchange),
     };
-    answer(exchange.responder, code, served);
+    answer(exchange.responder, asked, served);
 }
 
 /// Runs a request on a blocking thread, unless too many are.
-fn on_worker(core: &Arc<Core>, handler: fn(&Core, &Connection, &Frame) -> Answer, exchange: Exchange) {
-    let Exchange { connection, frame, responder } = exchange;
-    let code = frame.request_code();
+fn on_worker(
+    core: &Arc<Core>,
+    handler: fn(&Core, &Connection, &Frame) -> Answer,
+    exchange: Exchange,
+) {
+    let Exchange {
+        connection,
+        frame,
+        responder,
+    } = exchange;
+    let asked = frame.request_code();
     match core.workers.clone().try_acquire_owned() {
-        Err(_) => answer(responder, code, Err(Refusal::Overload)),
+        Err(_) => answer(responder, asked, Err(Refusal::Overload)),
         Ok(slot) => {
             let core = core.clone();
             core.tasks.clone().spawn_blocking(move || {
-                answer(responder, code, handler(&core, &connection, &frame));
+                answer(responder, asked, handler(&core, &connection, &frame));
                 drop(slot);
             });
         }
@@ -164,5 +174,7 @@ pub(crate) fn answer(responder: Responder, code: RequestCode, served: Answer) {
 /// Whether the peer is this host, or administration was opened to others.
 fn may_administer(core: &Core, connection: &Connection) -> bool {
     let peer = connection.peer().ip().to_canonical();
-    core.config.admin_from_other_hosts || peer.is_loopback() || peer == connection.local().ip().to_canonical()
+    core.config.admin_from_other_hosts
+        || peer.is_loopback()
+        || peer == connection.local().ip().to_canonical()
 }

@@ -3,18 +3,18 @@ use bindery_protocol::{
     bodies,
     frame::{Frame, Reply},
     headers::{
-        MaxOffsetHeader, OffsetReply, QueryOffsetHeader, QueueHeader, SearchOffsetHeader, StoreTimeReply,
-        UpdateOffsetHeader,
+        MaxOffsetHeader, OffsetReply, QueryOffsetHeader, QueueHeader, SearchOffsetHeader,
+        StoreTimeReply, UpdateOffsetHeader,
     },
     message::QueueOffset,
 };
 use bindery_remoting::Connection;
 
 use super::Answer;
-use crate::{state::Core, refusal::Refusal, store::Boundary};
+use crate::{refusal::Refusal, state::Core, store::Boundary};
 
-fn offset(offset: i64) -> Answer {
-    Ok(Reply::ok().with(&OffsetReply { offset }))
+fn answer(offset: i64) -> Reply {
+    Reply::ok().with(&OffsetReply { offset })
 }
 
 /// 14: the committed offset of a group, or what a group without one begins with.
@@ -24,14 +24,19 @@ fn offset(offset: i64) -> Answer {
 pub(super) fn query(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: QueryOffsetHeader<'_> = frame.header()?;
     let (topic, queue_id) = (&*header.topic, header.queue_id);
-    if let Some(committed) = core.offsets.committed(&header.consumer_group, topic, queue_id) {
-        return offset(committed);
+    if let Some(committed) = core
+        .offsets
+        .committed(&header.consumer_group, topic, queue_id)
+    {
+        return Ok(answer(committed));
     }
     if header.set_zero_if_not_found == Some(false) {
         return Err(Refusal::OffsetNotFoundNoZero);
     }
-    if core.store.min_offset(topic, queue_id).0 <= 0 && core.store.entry_in_memory(topic, queue_id, QueueOffset(0)) {
-        return offset(0);
+    if core.store.min_offset(topic, queue_id).0 <= 0
+        && core.store.entry_in_memory(topic, queue_id, QueueOffset(0))
+    {
+        return Ok(answer(0));
     }
     Err(Refusal::OffsetNotFound)
 }
@@ -41,28 +46,45 @@ pub(super) fn update(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: UpdateOffsetHeader<'_> = frame.header()?;
     let (group, topic) = (&*header.consumer_group, &*header.topic);
     if core.groups.known(group).is_none() {
-        return Err(Refusal::OffsetGroupUnknown { group: group.to_owned() });
+        return Err(Refusal::OffsetGroupUnknown {
+            group: group.to_owned(),
+        });
     }
     if core.topics.topic(topic).is_none() {
-        return Err(Refusal::OffsetTopicUnknown { topic: topic.to_owned() });
+        return Err(Refusal::OffsetTopicUnknown {
+            topic: topic.to_owned(),
+        });
     }
     if core.offsets.reset_pending(group, topic, header.queue_id) {
-        return Ok(Reply { remark: Some("Offset has been previously reset".into()), ..Reply::ok() });
+        return Ok(Reply {
+            remark: Some("Offset has been previously reset".into()),
+            ..Reply::ok()
+        });
     }
-    core.offsets.commit(group, topic, header.queue_id, header.commit_offset, core.now());
+    core.offsets.commit(
+        group,
+        topic,
+        header.queue_id,
+        header.commit_offset,
+        core.now(),
+    );
     Ok(Reply::ok())
 }
 
 /// 30: the end of a queue; 0 for one that does not exist.
 pub(super) fn max(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: MaxOffsetHeader<'_> = frame.header()?;
-    offset(core.store.max_offset(&header.topic, header.queue_id).0)
+    Ok(answer(
+        core.store.max_offset(&header.topic, header.queue_id).0,
+    ))
 }
 
 /// 31: the start of a queue.
 pub(super) fn min(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: QueueHeader<'_> = frame.header()?;
-    offset(core.store.min_offset(&header.topic, header.queue_id).0)
+    Ok(answer(
+        core.store.min_offset(&header.topic, header.queue_id).0,
+    ))
 }
 
 /// 29: the offset that belongs to a store time.
@@ -72,7 +94,11 @@ pub(super) fn search(core: &Core, _: &Connection, frame: &Frame) -> Answer {
         Some(text) if text.eq_ignore_ascii_case("UPPER") => Boundary::Upper,
         _ => Boundary::Lower,
     };
-    offset(core.store.offset_by_time(&header.topic, header.queue_id, header.timestamp, boundary).0)
+    Ok(answer(
+        core.store
+            .offset_by_time(&header.topic, header.queue_id, header.timestamp, boundary)
+            .0,
+    ))
 }
 
 /// 32: when the first message of a queue was stored; -1 when there is none.

@@ -24,14 +24,19 @@ pub(super) struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Reads a property text.
     pub(super) fn of(text: &'a str) -> Self {
-        let mut facts = Self { wait: true, ..Self::default() };
+        let mut facts = Self {
+            wait: true,
+            ..Self::default()
+        };
         for (name, value) in pairs(text) {
             match name {
                 property::UNIQ_KEY => facts.unique_key = Some(value),
                 property::DELAY => facts.delay_level = value.parse().unwrap_or(0),
                 property::TRAN_MSG => facts.half = value.eq_ignore_ascii_case("true"),
                 property::WAIT => facts.wait = !value.eq_ignore_ascii_case("false"),
-                property::TIMER_DELAY_SEC | property::TIMER_DELAY_MS | property::TIMER_DELIVER_MS => facts.timer = true,
+                property::TIMER_DELAY_SEC
+                | property::TIMER_DELAY_MS
+                | property::TIMER_DELIVER_MS => facts.timer = true,
                 _ => {}
             }
         }
@@ -68,7 +73,9 @@ impl Rewrite<'_> {
     /// The receipt of a popped message means nothing in a new one; what the broker adds must not be there twice.
     fn drops(&self, name: &str) -> bool {
         match name {
-            property::POP_CK | property::MSG_REGION | property::TRACE_ON | property::CLUSTER => true,
+            property::POP_CK | property::MSG_REGION | property::TRACE_ON | property::CLUSTER => {
+                true
+            }
             property::DELAY
             | property::REAL_TOPIC
             | property::REAL_QID
@@ -90,28 +97,44 @@ pub(super) fn put(out: &mut Vec<u8>, name: &str, value: &str) {
 
 /// The pairs of a text; those without a separator, name or value are skipped, as Java does.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split('\u{2}').filter_map(|pair| pair.split_once('\u{1}')).filter(|(name, value)| !name.is_empty() && !value.is_empty())
+    text.split('\u{2}')
+        .filter_map(|pair| pair.split_once('\u{1}'))
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXT: &str = "KEYS\u{1}k\u{2}UNIQ_KEY\u{1}id\u{2}DELAY\u{1}3\u{2}POP_CK\u{1}x\u{2}WAIT\u{1}false";
+    const TEXT: &str =
+        "KEYS\u{1}k\u{2}UNIQ_KEY\u{1}id\u{2}DELAY\u{1}3\u{2}POP_CK\u{1}x\u{2}WAIT\u{1}false";
 
     #[test]
     fn facts_are_read_without_a_final_separator() {
         let facts = Facts::of(TEXT);
-        assert_eq!((facts.unique_key, facts.delay_level, facts.wait), (Some("id"), 3, false));
+        assert_eq!(
+            (facts.unique_key, facts.delay_level, facts.wait),
+            (Some("id"), 3, false)
+        );
         assert!(!facts.half && !facts.timer);
-        assert_eq!(Facts::of(""), Facts { wait: true, ..Facts::default() });
+        assert_eq!(
+            Facts::of(""),
+            Facts {
+                wait: true,
+                ..Facts::default()
+            }
+        );
         assert!(Facts::of("TIMER_DELAY_MS\u{1}5\u{2}TRAN_MSG\u{1}true\u{2}").timer);
     }
 
     #[test]
     fn a_message_without_delay_keeps_everything_but_a_receipt() {
         let mut out = Vec::new();
-        Rewrite { stamp: b"MSG_REGION\x01r\x02", ..Rewrite::default() }.write(TEXT, &mut out);
+        Rewrite {
+            stamp: b"MSG_REGION\x01r\x02",
+            ..Rewrite::default()
+        }
+        .write(TEXT, &mut out);
         let text = "KEYS\u{1}k\u{2}UNIQ_KEY\u{1}id\u{2}DELAY\u{1}3\u{2}WAIT\u{1}false\u{2}MSG_REGION\u{1}r\u{2}";
         assert_eq!(String::from_utf8_lossy(&out), text);
     }
@@ -120,7 +143,18 @@ mod tests {
     fn a_delayed_message_gets_its_level_and_real_queue_once() {
         let mut out = Vec::new();
         let added = [("DELAY", "18"), ("REAL_TOPIC", "T"), ("REAL_QID", "0")];
-        Rewrite { delayed: true, added: &added, stamp: b"" }.write("REAL_TOPIC\u{1}old\u{2}DELAY\u{1}99\u{2}A\u{1}b\u{2}", &mut out);
-        assert_eq!(String::from_utf8_lossy(&out), "A\u{1}b\u{2}DELAY\u{1}18\u{2}REAL_TOPIC\u{1}T\u{2}REAL_QID\u{1}0\u{2}");
+        Rewrite {
+            delayed: true,
+            added: &added,
+            stamp: b"",
+        }
+        .write(
+            "REAL_TOPIC\u{1}old\u{2}DELAY\u{1}99\u{2}A\u{1}b\u{2}",
+            &mut out,
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "A\u{1}b\u{2}DELAY\u{1}18\u{2}REAL_TOPIC\u{1}T\u{2}REAL_QID\u{1}0\u{2}"
+        );
     }
 }

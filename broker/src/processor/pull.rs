@@ -19,9 +19,9 @@ use bytes::Bytes;
 use super::{Exchange, answer};
 use crate::{
     client::{Subscribed, TagFilter, is_tag},
-    state::Core,
     hold::{Waiting, Wake},
     refusal::Refusal,
+    state::Core,
     store::{EntryFilter, ReadLimits, ReadStatus},
 };
 
@@ -72,20 +72,31 @@ impl Waiting for HeldPull {
 
 /// Serves one pull, now or later.
 pub(super) fn pull(core: &Arc<Core>, exchange: Exchange) {
-    let Exchange { connection, frame, responder } = exchange;
-    let code = frame.request_code();
+    let Exchange {
+        connection,
+        frame,
+        responder,
+    } = exchange;
+    let asked = frame.request_code();
     let header: PullHeader<'_> = match frame.header() {
         Ok(header) => header,
-        Err(error) => return answer(responder, code, Err(error.into())),
+        Err(error) => return answer(responder, asked, Err(error.into())),
     };
     let pull = match admit(core, &connection, &frame, &header) {
         Ok(pull) => pull,
-        Err(refusal) => return answer(responder, code, Err(refusal)),
+        Err(refusal) => return answer(responder, asked, Err(refusal)),
     };
     if header.sys_flag & COMMIT_OFFSET != 0 {
-        core.offsets.commit(&pull.group, &pull.topic, pull.queue_id, header.commit_offset, core.now());
+        core.offsets.commit(
+            &pull.group,
+            &pull.topic,
+            pull.queue_id,
+            header.commit_offset,
+            core.now(),
+        );
     }
-    core.offsets.pulling(&pull.group, &pull.topic, pull.queue_id, pull.offset);
+    core.offsets
+        .pulling(&pull.group, &pull.topic, pull.queue_id, pull.offset);
     let read = pull.read(core);
     if header.sys_flag & SUSPEND == 0 || !read.waits() {
         return responder.send(pull.reply(core, read));
@@ -96,7 +107,15 @@ pub(super) fn pull(core: &Arc<Core>, exchange: Exchange) {
         i64::try_from(core.config.short_polling_time_mills).unwrap_or(i64::MAX)
     };
     let deadline = core.now().saturating_add(patience);
-    hold(core, HeldPull { pull, connection, responder, deadline });
+    hold(
+        core,
+        HeldPull {
+            pull,
+            connection,
+            responder,
+            deadline,
+        },
+    );
 }
 
 /// Lets a pull wait, unless a message came between the read that found nothing and this.
@@ -106,7 +125,9 @@ fn hold(core: &Arc<Core>, mut held: HeldPull) {
         let (queue_id, offset) = (held.pull.queue_id, held.pull.offset);
         let id = match core.holds.hold(held) {
             Ok(id) => id,
-            Err(HeldPull { pull, responder, .. }) => {
+            Err(HeldPull {
+                pull, responder, ..
+            }) => {
                 let read = pull.read(core);
                 return responder.send(pull.reply(core, read));
             }
@@ -116,7 +137,9 @@ fn hold(core: &Arc<Core>, mut held: HeldPull) {
         if !pending {
             return;
         }
-        let Some(back) = core.holds.take(id) else { return };
+        let Some(back) = core.holds.take(id) else {
+            return;
+        };
         let read = back.pull.read(core);
         if !read.waits() {
             return back.responder.send(back.pull.reply(core, read));
@@ -131,7 +154,9 @@ pub(crate) fn again(core: &Arc<Core>, held: HeldPull, wake: Wake) {
         return;
     }
     if core.topics.topic(&held.pull.topic).is_none() {
-        let refusal = Refusal::TopicUnknown { topic: held.pull.topic };
+        let refusal = Refusal::TopicUnknown {
+            topic: held.pull.topic,
+        };
         return answer(held.responder, RequestCode::PULL_MESSAGE, Err(refusal));
     }
     let read = held.pull.read(core);
@@ -142,22 +167,39 @@ pub(crate) fn again(core: &Arc<Core>, held: HeldPull, wake: Wake) {
 }
 
 /// The checks, in the order of `PullMessageProcessor`.
-fn admit(core: &Core, connection: &Connection, frame: &Frame, header: &PullHeader<'_>) -> Result<Pull, Refusal> {
+fn admit(
+    core: &Core,
+    connection: &Connection,
+    frame: &Frame,
+    header: &PullHeader<'_>,
+) -> Result<Pull, Refusal> {
     if core.config.broker_permission & PERM_READ == 0 {
-        return Err(Refusal::BrokerNotReadable { broker: core.address.ip().to_string() });
+        return Err(Refusal::BrokerNotReadable {
+            broker: core.address.ip().to_string(),
+        });
     }
-    if frame.request_code() == RequestCode::LITE_PULL_MESSAGE && !core.config.lite_pull_message_enable {
+    if frame.request_code() == RequestCode::LITE_PULL_MESSAGE
+        && !core.config.lite_pull_message_enable
+    {
         return Err(Refusal::LitePullOff);
     }
     let group_name: &str = &header.consumer_group;
-    let group =
-        core.groups.group(group_name)?.ok_or_else(|| Refusal::GroupUnknown { group: group_name.to_owned() })?;
+    let group = core
+        .groups
+        .group(group_name)?
+        .ok_or_else(|| Refusal::GroupUnknown {
+            group: group_name.to_owned(),
+        })?;
     if !group.consume_enable {
-        return Err(Refusal::GroupForbidden { group: group_name.to_owned() });
+        return Err(Refusal::GroupForbidden {
+            group: group_name.to_owned(),
+        });
     }
     let topic = core.topics.known(&header.topic)?;
     if topic.perm & PERM_READ == 0 {
-        return Err(Refusal::TopicNotReadable { topic: header.topic.clone().into_owned() });
+        return Err(Refusal::TopicNotReadable {
+            topic: header.topic.clone().into_owned(),
+        });
     }
     if !(0..topic.read_queue_nums).contains(&header.queue_id) {
         return Err(Refusal::PullQueue {
@@ -177,21 +219,35 @@ fn filter(core: &Core, header: &PullHeader<'_>, may_broadcast: bool) -> Result<T
     if header.sys_flag & SUBSCRIPTION != 0 {
         let expression_type = header.expression_type.as_deref().unwrap_or_default();
         if !is_tag(expression_type) {
-            return Err(Refusal::FilterUnsupported { expression_type: expression_type.to_owned() });
+            return Err(Refusal::FilterUnsupported {
+                expression_type: expression_type.to_owned(),
+            });
         }
         let expression = header.subscription.as_deref().unwrap_or_default();
-        return TagFilter::parse(expression).ok().ok_or(Refusal::SubscriptionUnreadable);
+        return TagFilter::parse(expression)
+            .ok()
+            .ok_or(Refusal::SubscriptionUnreadable);
     }
     let (subscription, model) = match core.clients.subscription(group, &header.topic) {
         Subscribed::GroupOffline => return Err(Refusal::GroupOffline),
         Subscribed::NotToTopic => return Err(Refusal::NotSubscribed),
-        Subscribed::To { subscription, model } => (subscription, model),
+        Subscribed::To {
+            subscription,
+            model,
+        } => (subscription, model),
     };
     if model == MessageModel::Broadcasting && !may_broadcast {
-        return Err(Refusal::BroadcastForbidden { group: group.to_owned() });
+        return Err(Refusal::BroadcastForbidden {
+            group: group.to_owned(),
+        });
+    }
+    if !subscription.is_tag() && subscription.data.sub_version < header.sub_version {
+        return Err(Refusal::SubscriptionOld);
     }
     if !subscription.is_tag() {
-        return Err(Refusal::FilterUnsupported { expression_type: subscription.data.expression_type.clone() });
+        return Err(Refusal::FilterUnsupported {
+            expression_type: subscription.data.expression_type.clone(),
+        });
     }
     if subscription.data.sub_version < header.sub_version {
         // The client changed its subscription and its heartbeat has not come yet. Apache's broker refuses (25) and the
@@ -203,7 +259,12 @@ fn filter(core: &Core, header: &PullHeader<'_>, may_broadcast: bool) -> Result<T
 }
 
 impl Pull {
-    fn new(header: &PullHeader<'_>, topic: &TopicConfig, group_sys_flag: i32, filter: TagFilter) -> Self {
+    fn new(
+        header: &PullHeader<'_>,
+        topic: &TopicConfig,
+        group_sys_flag: i32,
+        filter: TagFilter,
+    ) -> Self {
         Self {
             group: header.consumer_group.clone().into_owned(),
             topic: header.topic.clone().into_owned(),
@@ -217,7 +278,10 @@ impl Pull {
     }
 
     fn read(&self, core: &Core) -> Outcome {
-        if let Some(offset) = core.offsets.take_reset(&self.group, &self.topic, self.queue_id) {
+        if let Some(offset) = core
+            .offsets
+            .take_reset(&self.group, &self.topic, self.queue_id)
+        {
             return Outcome {
                 code: ResponseCode::PULL_OFFSET_MOVED,
                 status: "OFFSET_RESET",
@@ -227,11 +291,21 @@ impl Pull {
                 messages: Vec::new(),
             };
         }
-        let most = self.max_messages.min(core.config.pull_batch_max_message_count).max(1);
+        let most = self
+            .max_messages
+            .min(core.config.pull_batch_max_message_count)
+            .max(1);
         let limits = ReadLimits::messages(usize::try_from(most).unwrap_or(1));
         let before = core.now();
-        let read = core.store.read(&self.topic, self.queue_id, QueueOffset(self.offset), limits, &self.filter);
-        core.stats.read_took(u64::try_from(core.now() - before).unwrap_or(0));
+        let read = core.store.read(
+            &self.topic,
+            self.queue_id,
+            QueueOffset(self.offset),
+            limits,
+            &self.filter,
+        );
+        core.stats
+            .read_took(u64::try_from(core.now() - before).unwrap_or(0));
         Outcome {
             code: code_of(read.status, self.offset),
             status: name_of(read.status),
@@ -246,7 +320,9 @@ impl Pull {
         let now = core.now();
         match u64::try_from(outcome.messages.len()).unwrap_or(u64::MAX) {
             0 => core.stats.pulled("", 0, now),
-            count => core.stats.pulled(&format!("{}@{}", self.topic, self.group), count, now),
+            count => core
+                .stats
+                .pulled(&format!("{}@{}", self.topic, self.group), count, now),
         }
         let mut reply = Reply::code(outcome.code).with(&PullReply {
             suggest_which_broker_id: 0,
@@ -286,9 +362,13 @@ impl Outcome {
 fn code_of(status: ReadStatus, offset: i64) -> ResponseCode {
     match status {
         ReadStatus::Found => ResponseCode::SUCCESS,
-        ReadStatus::NoMatchedMessage | ReadStatus::MessageWasRemoving => ResponseCode::PULL_RETRY_IMMEDIATELY,
+        ReadStatus::NoMatchedMessage | ReadStatus::MessageWasRemoving => {
+            ResponseCode::PULL_RETRY_IMMEDIATELY
+        }
         ReadStatus::OffsetOverflowOne | ReadStatus::OffsetFoundNull => ResponseCode::PULL_NOT_FOUND,
-        ReadStatus::NoMessageInQueue | ReadStatus::NoMatchedLogicQueue if offset == 0 => ResponseCode::PULL_NOT_FOUND,
+        ReadStatus::NoMessageInQueue | ReadStatus::NoMatchedLogicQueue if offset == 0 => {
+            ResponseCode::PULL_NOT_FOUND
+        }
         ReadStatus::NoMessageInQueue
         | ReadStatus::NoMatchedLogicQueue
         | ReadStatus::OffsetOverflowBadly
@@ -317,9 +397,21 @@ mod tests {
 
     #[test]
     fn an_empty_queue_is_waited_for_at_its_start_only() {
-        assert_eq!(code_of(ReadStatus::NoMessageInQueue, 0), ResponseCode::PULL_NOT_FOUND);
-        assert_eq!(code_of(ReadStatus::NoMessageInQueue, 3), ResponseCode::PULL_OFFSET_MOVED);
-        assert_eq!(code_of(ReadStatus::OffsetOverflowOne, 3), ResponseCode::PULL_NOT_FOUND);
-        assert_eq!(code_of(ReadStatus::OffsetOverflowBadly, 9), ResponseCode::PULL_OFFSET_MOVED);
+        assert_eq!(
+            code_of(ReadStatus::NoMessageInQueue, 0),
+            ResponseCode::PULL_NOT_FOUND
+        );
+        assert_eq!(
+            code_of(ReadStatus::NoMessageInQueue, 3),
+            ResponseCode::PULL_OFFSET_MOVED
+        );
+        assert_eq!(
+            code_of(ReadStatus::OffsetOverflowOne, 3),
+            ResponseCode::PULL_NOT_FOUND
+        );
+        assert_eq!(
+            code_of(ReadStatus::OffsetOverflowBadly, 9),
+            ResponseCode::PULL_OFFSET_MOVED
+        );
     }
 }

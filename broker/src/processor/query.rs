@@ -8,9 +8,9 @@ use bindery_protocol::{
 use bindery_remoting::Connection;
 
 use super::Answer;
-use crate::{state::Core, refusal::Refusal};
+use crate::{refusal::Refusal, state::Core};
 
-/// Most messages of one query, whatever is asked for (`maxMsgsNumBatch` of Apache RocketMQ 5.3.3).
+/// Most messages of one query, whatever is asked for (`maxMsgsNumBatch` of Apache `RocketMQ` 5.3.3).
 const MOST: i32 = 64;
 
 /// 12: the messages of a key within a range of store times.
@@ -43,9 +43,11 @@ pub(super) fn by_key(core: &Core, _: &Connection, frame: &Frame) -> Answer {
 /// 33: the message whose record begins at a physical offset.
 pub(super) fn by_offset(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: ViewMessageHeader<'_> = frame.header()?;
-    let record = core
-        .store
-        .message_at(PhysicalOffset(header.offset))
-        .ok_or(Refusal::MessageNotFound { offset: header.offset })?;
+    let record =
+        core.store
+            .message_at(PhysicalOffset(header.offset))
+            .ok_or(Refusal::MessageNotFound {
+                offset: header.offset,
+            })?;
     Ok(Reply::ok().body(record))
 }

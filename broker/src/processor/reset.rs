@@ -7,7 +7,7 @@ use bindery_protocol::{
 use bindery_remoting::Connection;
 
 use super::Answer;
-use crate::{state::Core, refusal::Refusal, store::Boundary};
+use crate::{refusal::Refusal, state::Core, store::Boundary};
 
 /// 222: to a place of one queue, or to a time (−1 = the end) of one queue or all. The broker keeps the target until the
 /// next pull of the queue, which is answered with it; consumers need not be online.
@@ -16,9 +16,15 @@ pub(super) fn reset(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let (group, topic) = (&*header.group, &*header.topic);
     let config = core.topics.known(topic)?;
     if core.groups.known(group).is_none() {
-        return Err(Refusal::GroupUnknown { group: group.to_owned() });
+        return Err(Refusal::GroupUnknown {
+            group: group.to_owned(),
+        });
     }
-    let queues = if header.queue_id >= 0 { header.queue_id..header.queue_id + 1 } else { 0..config.read_queue_nums };
+    let queues = if header.queue_id >= 0 {
+        header.queue_id..header.queue_id + 1
+    } else {
+        0..config.read_queue_nums
+    };
     if queues.end > config.read_queue_nums {
         return Err(Refusal::ResetOutside {
             topic: topic.to_owned(),
@@ -34,23 +40,38 @@ pub(super) fn reset(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     for (queue_id, offset) in targets {
         core.offsets.reset(group, topic, queue_id, offset);
         core.holds.disturb(topic, queue_id);
-        let queue =
-            MessageQueue { broker_name: core.config.broker_name.clone(), queue_id, topic: topic.to_owned() };
+        let queue = MessageQueue {
+            broker_name: core.config.broker_name.clone(),
+            queue_id,
+            topic: topic.to_owned(),
+        };
         offset_table.insert(queue, offset);
     }
     Ok(Reply::ok().body(bodies::to_vec(&ResetOffsetBody { offset_table })?))
 }
 
-fn target(core: &Core, header: &ResetOffsetHeader<'_>, topic: &str, queue_id: i32) -> Result<i64, Refusal> {
+fn target(
+    core: &Core,
+    header: &ResetOffsetHeader<'_>,
+    topic: &str,
+    queue_id: i32,
+) -> Result<i64, Refusal> {
     let max = core.store.max_offset(topic, queue_id).0;
     match header.offset {
         Some(offset) if offset >= 0 && header.queue_id >= 0 => {
             if offset < core.store.min_offset(topic, queue_id).0 || offset > max + 1 {
-                return Err(Refusal::ResetOutside { topic: topic.to_owned(), queue_id, offset });
+                return Err(Refusal::ResetOutside {
+                    topic: topic.to_owned(),
+                    queue_id,
+                    offset,
+                });
             }
             Ok(offset)
         }
         _ if header.timestamp < 0 => Ok(max),
-        _ => Ok(core.store.offset_by_time(topic, queue_id, header.timestamp, Boundary::Lower).0),
+        _ => Ok(core
+            .store
+            .offset_by_time(topic, queue_id, header.timestamp, Boundary::Lower)
+            .0),
     }
 }

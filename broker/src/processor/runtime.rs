@@ -1,5 +1,5 @@
 //! What a broker says about its load and store: 28.
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 use bindery_protocol::{
     bodies::{self, KvTable},
@@ -25,7 +25,10 @@ pub(super) fn info(core: &Core, _: &Connection, _: &Frame) -> Answer {
     for level in 1..=core.levels.max() {
         let max = core.store.max_offset(names::SCHEDULE_TOPIC, level - 1).0;
         if max > 0 {
-            table.insert(format!("scheduleMessageOffset_{level}"), format!("{},{max}", core.schedule.next(level)));
+            table.insert(
+                format!("scheduleMessageOffset_{level}"),
+                format!("{},{max}", core.schedule.next(level)),
+            );
         }
     }
     Ok(Reply::ok().body(bodies::to_vec(&KvTable { table })?))
@@ -33,7 +36,7 @@ pub(super) fn info(core: &Core, _: &Connection, _: &Frame) -> Answer {
 
 type Table = BTreeMap<String, String>;
 
-fn put(table: &mut Table, key: &str, value: impl ToString) {
+fn put(table: &mut Table, key: &str, value: impl Display) {
     table.insert(key.to_owned(), value.to_string());
 }
 
@@ -47,19 +50,34 @@ fn identity(core: &Core, table: &mut Table) {
     put(
         table,
         "runtime",
-        format!("[ {days} days, {hours} hours, {minutes} minutes, {} seconds ]", seconds % 60),
+        format!(
+            "[ {days} days, {hours} hours, {minutes} minutes, {} seconds ]",
+            seconds % 60
+        ),
     );
-    put(table, "startAcceptSendRequestTimeStamp", core.config.start_accept_send_request_time_stamp);
+    put(
+        table,
+        "startAcceptSendRequestTimeStamp",
+        core.config.start_accept_send_request_time_stamp,
+    );
 }
 
 fn traffic(core: &Core, table: &mut Table) {
     let (stats, now) = (&core.stats, core.now());
     put(table, "putTps", stats.put.three_rates(now));
-    put(table, "getTransferredTps", stats.transferred.three_rates(now));
+    put(
+        table,
+        "getTransferredTps",
+        stats.transferred.three_rates(now),
+    );
     put(table, "getFoundTps", stats.found.three_rates(now));
     put(table, "getMissTps", stats.missed.three_rates(now));
     let total = |seconds| stats.found.rate(seconds, now) + stats.missed.rate(seconds, now);
-    put(table, "getTotalTps", format!("{} {} {}", total(10), total(60), total(600)));
+    put(
+        table,
+        "getTotalTps",
+        format!("{} {} {}", total(10), total(60), total(600)),
+    );
     let (put_mornings, get_mornings) = stats.mornings(now);
     put(table, "msgPutTotalYesterdayMorning", put_mornings.yesterday);
     put(table, "msgPutTotalTodayMorning", put_mornings.today);
@@ -88,16 +106,31 @@ fn store(core: &Core, table: &mut Table) {
     let unflushed = (stats.max_physical_offset.0 - stats.flushed.0).max(0);
     put(table, "remainHowManyDataToFlush", format!("{unflushed} B"));
     let first = core.store.message_at(stats.min_physical_offset);
-    let earliest = first.and_then(|bytes| RecordView::parse(&bytes).ok().map(|record| record.store_timestamp()));
+    let earliest = first.and_then(|bytes| {
+        RecordView::parse(&bytes)
+            .ok()
+            .map(|record| record.store_timestamp())
+    });
     put(table, "earliestMessageTimeStamp", earliest.unwrap_or(-1));
     let ratio = stats.disk_ratio;
     put(table, "commitLogDiskRatio", format!("{ratio:.2}"));
-    put(table, &format!("commitLogDiskRatio_{}", core.config.commit_log_dir().display()), format!("{ratio:.2}"));
+    put(
+        table,
+        &format!(
+            "commitLogDiskRatio_{}",
+            core.config.commit_log_dir().display()
+        ),
+        format!("{ratio:.2}"),
+    );
     put(table, "consumeQueueDiskRatio", format!("{ratio:.2}"));
-    if let Ok(volume) = rustix::fs::statvfs(&core.config.commit_log_dir()) {
+    if let Ok(volume) = rustix::fs::statvfs(core.config.commit_log_dir()) {
         let total = human(volume.f_blocks.saturating_mul(volume.f_frsize));
         let free = human(volume.f_bavail.saturating_mul(volume.f_frsize));
-        put(table, "commitLogDirCapacity", format!("Total : {total}, Free : {free}."));
+        put(
+            table,
+            "commitLogDirCapacity",
+            format!("Total : {total}, Free : {free}."),
+        );
     }
 }
 
@@ -113,10 +146,19 @@ fn pools(core: &Core, table: &mut Table) {
         put(table, &format!("{pool}ThreadPoolQueueSize"), 0);
         put(table, &format!("{pool}ThreadPoolQueueHeadWaitTimeMills"), 0);
     }
-    for (pool, capacity) in [("send", 10_000), ("litePull", 100_000), ("query", 20_000), ("ack", 100_000)] {
+    for (pool, capacity) in [
+        ("send", 10_000),
+        ("litePull", 100_000),
+        ("query", 20_000),
+        ("ack", 100_000),
+    ] {
         put(table, &format!("{pool}ThreadPoolQueueCapacity"), capacity);
     }
-    put(table, "pullThreadPoolQueueCapacity", core.config.pull_thread_pool_queue_capacity);
+    put(
+        table,
+        "pullThreadPoolQueueCapacity",
+        core.config.pull_thread_pool_queue_capacity,
+    );
     put(table, "pullHeld", core.holds.len());
     put(table, "EndTransactionQueueSize", 0);
     put(table, "EndTransactionThreadPoolQueueCapacity", 100_000);

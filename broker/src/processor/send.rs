@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     config::BrokerConfig,
-    state::{Core, canonical},
     refusal::Refusal,
+    state::{Core, canonical},
     store::Appended,
 };
 
@@ -34,7 +34,11 @@ const MAX_RECONSUME_SINCE: i32 = 121;
 
 /// Serves one send.
 pub(super) fn send(core: &Arc<Core>, exchange: Exchange) {
-    let Exchange { connection, frame, responder } = exchange;
+    let Exchange {
+        connection,
+        frame,
+        responder,
+    } = exchange;
     match store(core, &connection, &frame) {
         Ok(stored) => stored.answer(core, responder),
         Err(refusal) => {
@@ -49,7 +53,10 @@ pub(super) fn send(core: &Arc<Core>, exchange: Exchange) {
 /// Every answer of a send, errors too, tells region and trace switch.
 fn stamp(config: &BrokerConfig, reply: &mut Reply) {
     reply.ext.put(property::MSG_REGION, &config.region_id);
-    reply.ext.put(property::TRACE_ON, if config.trace_on { "true" } else { "false" });
+    reply.ext.put(
+        property::TRACE_ON,
+        if config.trace_on { "true" } else { "false" },
+    );
 }
 
 /// What lies in the log, and what the sender is told of it.
@@ -66,7 +73,13 @@ impl Stored {
         if responder.is_oneway() {
             return;
         }
-        let Self { appended, wait, queue_id, message_id, unique_key } = self;
+        let Self {
+            appended,
+            wait,
+            queue_id,
+            message_id,
+            unique_key,
+        } = self;
         let header = SendReply {
             msg_id: message_id.into(),
             queue_id,
@@ -91,8 +104,11 @@ fn store(core: &Core, connection: &Connection, frame: &Frame) -> Result<Stored, 
     if frame.body.is_empty() {
         return Err(Refusal::NoBody);
     }
-    let queue_id =
-        if header.queue_id < 0 { Core::random_queue(topic.write_queue_nums) } else { header.queue_id };
+    let queue_id = if header.queue_id < 0 {
+        Core::random_queue(topic.write_queue_nums)
+    } else {
+        header.queue_id
+    };
     if header.batch.unwrap_or(false) {
         store_batch(core, connection, frame, &header, queue_id)
     } else {
@@ -101,27 +117,47 @@ fn store(core: &Core, connection: &Connection, frame: &Frame) -> Result<Stored, 
 }
 
 /// The checks before anything is read of the message itself, in the order of `AbstractSendMessageProcessor`.
-fn admit(core: &Core, connection: &Connection, header: &SendHeader<'_>) -> Result<Arc<TopicConfig>, Refusal> {
+fn admit(
+    core: &Core,
+    connection: &Connection,
+    header: &SendHeader<'_>,
+) -> Result<Arc<TopicConfig>, Refusal> {
     if core.config.start_accept_send_request_time_stamp > core.now() {
-        return Err(Refusal::NotYet { until: core.config.start_accept_send_request_time_stamp });
+        return Err(Refusal::NotYet {
+            until: core.config.start_accept_send_request_time_stamp,
+        });
     }
     let name: &str = &header.topic;
     let known = core.topics.topic(name);
-    if core.config.broker_permission & PERM_WRITE == 0 && known.as_ref().is_some_and(|topic| topic.order) {
-        return Err(Refusal::BrokerNotWritable { broker: core.address.ip().to_string() });
+    if core.config.broker_permission & PERM_WRITE == 0
+        && known.as_ref().is_some_and(|topic| topic.order)
+    {
+        return Err(Refusal::BrokerNotWritable {
+            broker: core.address.ip().to_string(),
+        });
     }
     if known.is_none() {
         names::check_topic(name).map_err(Refusal::TopicName)?;
     }
     if names::is_send_forbidden(name) {
-        return Err(Refusal::TopicForbidden { topic: name.to_owned() });
+        return Err(Refusal::TopicForbidden {
+            topic: name.to_owned(),
+        });
     }
-    let topic = match known {
-        Some(topic) => topic,
-        None => {
-            let unit = if header.unit_mode.unwrap_or(false) { unit_flag(name) } else { 0 };
-            core.topics.for_send(name, &header.default_topic, header.default_topic_queue_nums, unit)?
-        }
+    let topic = if let Some(topic) = known {
+        topic
+    } else {
+        let unit = if header.unit_mode.unwrap_or(false) {
+            unit_flag(name)
+        } else {
+            0
+        };
+        core.topics.for_send(
+            name,
+            &header.default_topic,
+            header.default_topic_queue_nums,
+            unit,
+        )?
     };
     if header.queue_id >= topic.read_queue_nums.max(topic.write_queue_nums) {
         return Err(Refusal::SendQueue {
@@ -135,18 +171,29 @@ fn admit(core: &Core, connection: &Connection, header: &SendHeader<'_>) -> Resul
 
 /// `topicSysFlag` of a topic made by a sender in unit mode: bit 0 unit, bit 1 unit subscribers (retry topics).
 pub(super) fn unit_flag(topic: &str) -> i32 {
-    if topic.starts_with(names::RETRY_PREFIX) { 2 } else { 1 }
+    if topic.starts_with(names::RETRY_PREFIX) {
+        2
+    } else {
+        1
+    }
 }
 
 fn store_one(
-    core: &Core, connection: &Connection, frame: &Frame, header: &SendHeader<'_>, topic: &TopicConfig, queue_id: i32,
+    core: &Core,
+    connection: &Connection,
+    frame: &Frame,
+    header: &SendHeader<'_>,
+    topic: &TopicConfig,
+    queue_id: i32,
 ) -> Result<Stored, Refusal> {
     let properties = header.properties.as_deref().unwrap_or_default();
     let facts = Facts::of(properties);
     let reconsume_times = header.reconsume_times.unwrap_or(0);
     // A retried message that once was a half message is an ordinary one by now.
     if facts.half && !(reconsume_times > 0 && facts.delay_level > 0) {
-        return Err(Refusal::TransactionRefused { broker: core.address.ip().to_string() });
+        return Err(Refusal::TransactionRefused {
+            broker: core.address.ip().to_string(),
+        });
     }
     if facts.timer && facts.delay_level <= 0 {
         return Err(Refusal::TimerOff);
@@ -157,7 +204,9 @@ fn store_one(
         sys_flag = sys_flag.with(SysFlag::MULTI_TAGS);
     }
     let made = facts.unique_key.is_none().then(|| core.ids.next_id());
-    let unique_key = facts.unique_key.unwrap_or_else(|| made.as_deref().unwrap_or_default());
+    let unique_key = facts
+        .unique_key
+        .unwrap_or_else(|| made.as_deref().unwrap_or_default());
     let mut added: [(&str, &str); 2] = [("", ""); 2];
     let mut count = 0;
     if let Some(made) = &made {
@@ -178,11 +227,19 @@ fn store_one(
         reconsume_times,
         body: &frame.body,
         properties,
-        delay_level: if place.is_dead_letter() { 0 } else { facts.delay_level },
+        delay_level: if place.is_dead_letter() {
+            0
+        } else {
+            facts.delay_level
+        },
     };
     let appended = deposit::append(core, &draft, &added[..count], &core.stamp)?;
     Ok(Stored {
-        wait: if facts.wait { Wait::ForDisk } else { Wait::ForLog },
+        wait: if facts.wait {
+            Wait::ForDisk
+        } else {
+            Wait::ForLog
+        },
         queue_id: draft.queue_id,
         message_id: appended.offset_msg_ids(core.address),
         unique_key: unique_key.to_owned(),
@@ -221,13 +278,20 @@ impl Place {
 /// A client that could not give a message back (36) sends it to the retry topic itself: the limit holds there too, and
 /// groups that consume in order never retry that way.
 fn place(
-    core: &Core, frame: &Frame, header: &SendHeader<'_>, topic: &TopicConfig,
+    core: &Core,
+    frame: &Frame,
+    header: &SendHeader<'_>,
+    topic: &TopicConfig,
 ) -> Result<Place, Refusal> {
-    let Some(group_name) = topic.topic_name.strip_prefix(names::RETRY_PREFIX) else { return Ok(Place::AsSent) };
+    let Some(group_name) = topic.topic_name.strip_prefix(names::RETRY_PREFIX) else {
+        return Ok(Place::AsSent);
+    };
     let group = core
         .groups
         .group(group_name)?
-        .ok_or_else(|| Refusal::SendGroupUnknown { group: group_name.to_owned() })?;
+        .ok_or_else(|| Refusal::SendGroupUnknown {
+            group: group_name.to_owned(),
+        })?;
     let limit = match header.max_reconsume_times {
         Some(limit) if frame.head.version >= MAX_RECONSUME_SINCE => limit,
         _ => group.retry_max_times,
@@ -236,18 +300,28 @@ fn place(
     if header.reconsume_times.unwrap_or(0) <= limit && !in_order {
         return Ok(Place::AsSent);
     }
-    core.topics.derived(&names::dlq_topic(group_name), 1, PERM_WRITE | PERM_READ, 0).map(Place::DeadLetters)
+    core.topics
+        .derived(&names::dlq_topic(group_name), 1, PERM_WRITE | PERM_READ, 0)
+        .map(Place::DeadLetters)
 }
 
 fn store_batch(
-    core: &Core, connection: &Connection, frame: &Frame, header: &SendHeader<'_>, queue_id: i32,
+    core: &Core,
+    connection: &Connection,
+    frame: &Frame,
+    header: &SendHeader<'_>,
+    queue_id: i32,
 ) -> Result<Stored, Refusal> {
     let topic: &str = &header.topic;
     if topic.len() > names::MAX_TOPIC {
-        return Err(Refusal::BatchTopicTooLong { length: topic.len() });
+        return Err(Refusal::BatchTopicTooLong {
+            length: topic.len(),
+        });
     }
     if topic.starts_with(names::RETRY_PREFIX) {
-        return Err(Refusal::BatchToRetry { topic: topic.to_owned() });
+        return Err(Refusal::BatchToRetry {
+            topic: topic.to_owned(),
+        });
     }
     let limit = core.config.max_message_size;
     if frame.body.len() > limit {
@@ -256,10 +330,14 @@ fn store_batch(
     let whole = header.properties.as_deref().unwrap_or_default();
     let facts = Facts::of(whole);
     if facts.half {
-        return Err(Refusal::TransactionRefused { broker: core.address.ip().to_string() });
+        return Err(Refusal::TransactionRefused {
+            broker: core.address.ip().to_string(),
+        });
     }
     let made = facts.unique_key.is_none().then(|| core.ids.next_id());
-    let unique_key = facts.unique_key.unwrap_or_else(|| made.as_deref().unwrap_or_default());
+    let unique_key = facts
+        .unique_key
+        .unwrap_or_else(|| made.as_deref().unwrap_or_default());
     let tail = batch_tail(core, whole, made.as_deref());
     let elements = batch::decode(&frame.body)?;
     let (text, ends) = batch_texts(&elements, &tail);
@@ -287,7 +365,11 @@ fn store_batch(
         .collect();
     let appended = deposit::stored(core, topic, || core.store.append_batch(&messages))?;
     Ok(Stored {
-        wait: if facts.wait { Wait::ForDisk } else { Wait::ForLog },
+        wait: if facts.wait {
+            Wait::ForDisk
+        } else {
+            Wait::ForLog
+        },
         queue_id,
         message_id: appended.offset_msg_ids(core.address),
         unique_key: unique_key.to_owned(),
@@ -308,7 +390,10 @@ fn batch_tail(core: &Core, whole: &str, made_key: Option<&str>) -> Vec<u8> {
 
 /// The property texts of all members in one buffer, and where each ends.
 fn batch_texts(elements: &[batch::BatchElement<'_>], tail: &[u8]) -> (Vec<u8>, Vec<usize>) {
-    let size = elements.iter().map(|element| element.properties.len() + 1 + tail.len()).sum();
+    let size = elements
+        .iter()
+        .map(|element| element.properties.len() + 1 + tail.len())
+        .sum();
     let mut text = Vec::with_capacity(size);
     let mut ends = Vec::with_capacity(elements.len());
     for element in elements {
@@ -324,8 +409,10 @@ fn batch_texts(elements: &[batch::BatchElement<'_>], tail: &[u8]) -> (Vec<u8>, V
 
 /// The topic's configuration as Java prints it.
 fn describe(topic: &TopicConfig) -> String {
-    let permission: String =
-        [(PERM_READ, 'R'), (PERM_WRITE, 'W'), (1, 'X')].map(|(bit, letter)| if topic.perm & bit == 0 { '-' } else { letter }).iter().collect();
+    let permission: String = [(PERM_READ, 'R'), (PERM_WRITE, 'W'), (1, 'X')]
+        .map(|(bit, letter)| if topic.perm & bit == 0 { '-' } else { letter })
+        .iter()
+        .collect();
     format!(
         "TopicConfig [topicName={}, readQueueNums={}, writeQueueNums={}, perm={permission}, topicFilterType={}, topicSysFlag={}, order={}, attributes={{{}}}]",
         topic.topic_name,
@@ -334,6 +421,11 @@ fn describe(topic: &TopicConfig) -> String {
         topic.topic_filter_type.name(),
         topic.topic_sys_flag,
         topic.order,
-        topic.attributes.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", "),
+        topic
+            .attributes
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect::<Vec<_>>()
+            .join(", "),
     )
 }

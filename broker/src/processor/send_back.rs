@@ -19,48 +19,64 @@ use super::{
     Exchange, answer,
     deposit::{self, Draft, Wait},
 };
-use crate::{
-    state::Core,
-    refusal::Refusal,
-    store::Appended,
-};
+use crate::{refusal::Refusal, state::Core, store::Appended};
 
 /// First client version whose `maxReconsumeTimes` is believed (`V3_4_9`).
 const MAX_RECONSUME_SINCE: i32 = 121;
 
 /// Serves one.
 pub(super) fn send_back(core: &Arc<Core>, exchange: Exchange) {
-    let Exchange { frame, responder, .. } = exchange;
+    let Exchange {
+        frame, responder, ..
+    } = exchange;
     match store(core, &frame) {
         Err(refusal) => answer(responder, RequestCode::CONSUMER_SEND_MSG_BACK, Err(refusal)),
         Ok(None) => responder.send(Reply::ok()),
-        // The copy has WAIT=false, so its answer does not wait for the disk.
-        Ok(Some(appended)) => deposit::settle(core, &appended, Wait::ForLog, move |code: ResponseCode| {
-            responder.send(Reply::code(code));
-        }),
+        // Apache's broker lets the copy's WAIT=false decide. The consumer takes the answer as leave to commit the
+        // original, so a copy that a loss of power could take would be a message lost.
+        Ok(Some(appended)) => {
+            deposit::settle(core, &appended, Wait::ForDisk, move |code: ResponseCode| {
+                responder.send(Reply::code(code));
+            });
+        }
     }
 }
 
 fn store(core: &Core, frame: &Frame) -> Result<Option<Appended>, Refusal> {
     let header: SendBackHeader<'_> = frame.header()?;
     let group_name: &str = &header.group;
-    let group =
-        core.groups.group(group_name)?.ok_or_else(|| Refusal::GroupUnknown { group: group_name.to_owned() })?;
+    let group = core
+        .groups
+        .group(group_name)?
+        .ok_or_else(|| Refusal::GroupUnknown {
+            group: group_name.to_owned(),
+        })?;
     if core.config.broker_permission & PERM_WRITE == 0 {
-        return Err(Refusal::BrokerNotWritable { broker: core.address.ip().to_string() });
+        return Err(Refusal::BrokerNotWritable {
+            broker: core.address.ip().to_string(),
+        });
     }
     if group.retry_queue_nums <= 0 {
         return Ok(None);
     }
     let unit = if header.unit_mode { 2 } else { 0 };
-    let retry = core.topics.derived(&names::retry_topic(group_name), group.retry_queue_nums, PERM_WRITE | PERM_READ, unit)?;
+    let retry = core.topics.derived(
+        &names::retry_topic(group_name),
+        group.retry_queue_nums,
+        PERM_WRITE | PERM_READ,
+        unit,
+    )?;
     if retry.perm & PERM_WRITE == 0 {
-        return Err(Refusal::TopicNotWritable { topic: retry.topic_name.clone() });
+        return Err(Refusal::TopicNotWritable {
+            topic: retry.topic_name.clone(),
+        });
     }
-    let bytes = core
-        .store
-        .message_at(PhysicalOffset(header.offset))
-        .ok_or(Refusal::SendBackNotFound { offset: header.offset })?;
+    let bytes =
+        core.store
+            .message_at(PhysicalOffset(header.offset))
+            .ok_or(Refusal::SendBackNotFound {
+                offset: header.offset,
+            })?;
     let record = RecordView::parse(&bytes)?;
     let target = target(core, &header, frame.head.version, &group, &record)?;
     copy(core, &record, &target).map(Some)
@@ -74,7 +90,11 @@ struct Target {
 }
 
 fn target(
-    core: &Core, header: &SendBackHeader<'_>, version: i32, group: &SubscriptionGroupConfig, record: &RecordView<'_>,
+    core: &Core,
+    header: &SendBackHeader<'_>,
+    version: i32,
+    group: &SubscriptionGroupConfig,
+    record: &RecordView<'_>,
 ) -> Result<Target, Refusal> {
     let limit = match header.max_reconsume_times {
         Some(limit) if version >= MAX_RECONSUME_SINCE && limit >= 0 => limit,
@@ -83,9 +103,17 @@ fn target(
     if record.reconsume_times() >= limit || header.delay_level < 0 {
         let topic = names::dlq_topic(&group.group_name);
         let config = core.topics.derived(&topic, 1, PERM_WRITE | PERM_READ, 0)?;
-        return Ok(Target { topic, queue_id: Core::random_queue(config.write_queue_nums), delay_level: 0 });
+        return Ok(Target {
+            topic,
+            queue_id: Core::random_queue(config.write_queue_nums),
+            delay_level: 0,
+        });
     }
-    let delay_level = if header.delay_level == 0 { 3 + record.reconsume_times() } else { header.delay_level };
+    let delay_level = if header.delay_level == 0 {
+        3 + record.reconsume_times()
+    } else {
+        header.delay_level
+    };
     Ok(Target {
         topic: names::retry_topic(&group.group_name),
         queue_id: Core::random_queue(group.retry_queue_nums),

@@ -3,11 +3,14 @@ use std::collections::BTreeSet;
 
 use bindery_protocol::{
     bodies::{
-        self, ClientConnection, ConsumeStats, ConsumerConnection, GroupList, MessageQueue, OffsetProgress,
-        ProducerConnection, ProducerInfo, ProducerTable, QueueMap, TopicList, TopicOffset, TopicStatsTable,
+        self, ClientConnection, ConsumeStats, ConsumerConnection, GroupList, MessageQueue,
+        OffsetProgress, ProducerConnection, ProducerInfo, ProducerTable, QueueMap, TopicList,
+        TopicOffset, TopicStatsTable,
     },
     frame::{Frame, Reply},
-    headers::{ConsumeStatsHeader, ConsumerGroupHeader, GroupHeader, ProducerConnectionHeader, TopicHeader},
+    headers::{
+        ConsumeStatsHeader, ConsumerGroupHeader, GroupHeader, ProducerConnectionHeader, TopicHeader,
+    },
     message::QueueOffset,
 };
 use bindery_remoting::Connection;
@@ -15,12 +18,16 @@ use bindery_remoting::Connection;
 use super::Answer;
 use crate::{
     client::{Member, Subscribed},
-    state::Core,
     refusal::Refusal,
+    state::Core,
 };
 
 fn queue(core: &Core, topic: &str, queue_id: i32) -> MessageQueue {
-    MessageQueue { broker_name: core.config.broker_name.clone(), queue_id, topic: topic.to_owned() }
+    MessageQueue {
+        broker_name: core.config.broker_name.clone(),
+        queue_id,
+        topic: topic.to_owned(),
+    }
 }
 
 /// 202: the ends of all queues of a topic, those no longer readable or writable too.
@@ -28,20 +35,24 @@ pub(super) fn topic(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: TopicHeader<'_> = frame.header()?;
     let name: &str = &header.topic;
     let topic = core.topics.known(name)?;
-    let offset_table: QueueMap<TopicOffset> = (0..topic.read_queue_nums.max(topic.write_queue_nums))
-        .map(|queue_id| {
-            let max = core.store.max_offset(name, queue_id);
-            let last = QueueOffset(max.0 - 1);
-            let offset = TopicOffset {
-                last_update_timestamp: core.store.store_time(name, queue_id, last).unwrap_or(0),
-                max_offset: max.0,
-                min_offset: core.store.min_offset(name, queue_id).0.max(0),
-            };
-            (queue(core, name, queue_id), offset)
-        })
-        .collect();
+    let offset_table: QueueMap<TopicOffset> =
+        (0..topic.read_queue_nums.max(topic.write_queue_nums))
+            .map(|queue_id| {
+                let max = core.store.max_offset(name, queue_id);
+                let last = QueueOffset(max.0 - 1);
+                let offset = TopicOffset {
+                    last_update_timestamp: core.store.store_time(name, queue_id, last).unwrap_or(0),
+                    max_offset: max.0,
+                    min_offset: core.store.min_offset(name, queue_id).0.max(0),
+                };
+                (queue(core, name, queue_id), offset)
+            })
+            .collect();
     let topic_put_tps = core.stats.topic_put.per_second(name, core.now());
-    Ok(Reply::ok().body(bodies::to_vec(&TopicStatsTable { offset_table, topic_put_tps })?))
+    Ok(Reply::ok().body(bodies::to_vec(&TopicStatsTable {
+        offset_table,
+        topic_put_tps,
+    })?))
 }
 
 /// 208: how far a group has come, of one topic, of those listed, or of all it has offsets for.
@@ -56,7 +67,10 @@ pub(super) fn consumption(core: &Core, _: &Connection, frame: &Frame) -> Answer 
     let mut stats = ConsumeStats::default();
     for topic in topics {
         // An offset of a topic the group no longer subscribes to would show as a lag that never ends.
-        if matches!(core.clients.subscription(group, &topic), Subscribed::NotToTopic) {
+        if matches!(
+            core.clients.subscription(group, &topic),
+            Subscribed::NotToTopic
+        ) {
             continue;
         }
         add_progress(core, group, &topic, &mut stats);
@@ -65,10 +79,20 @@ pub(super) fn consumption(core: &Core, _: &Connection, frame: &Frame) -> Answer 
 }
 
 fn add_progress(core: &Core, group: &str, topic: &str, stats: &mut ConsumeStats) {
-    let Some(config) = core.topics.topic(topic) else { return };
+    let Some(config) = core.topics.topic(topic) else {
+        return;
+    };
     for queue_id in 0..config.read_queue_nums {
-        let consumer_offset = core.offsets.committed(group, topic, queue_id).unwrap_or(0).max(0);
-        let pull_offset = core.offsets.last_pulled(group, topic, queue_id).unwrap_or(0).max(consumer_offset);
+        let consumer_offset = core
+            .offsets
+            .committed(group, topic, queue_id)
+            .unwrap_or(0)
+            .max(0);
+        let pull_offset = core
+            .offsets
+            .last_pulled(group, topic, queue_id)
+            .unwrap_or(0)
+            .max(consumer_offset);
         let last = QueueOffset(consumer_offset - 1);
         let progress = OffsetProgress {
             broker_offset: core.store.max_offset(topic, queue_id).0.max(0),
@@ -76,9 +100,14 @@ fn add_progress(core: &Core, group: &str, topic: &str, stats: &mut ConsumeStats)
             last_timestamp: core.store.store_time(topic, queue_id, last).unwrap_or(0),
             pull_offset,
         };
-        stats.offset_table.insert(queue(core, topic, queue_id), progress);
+        stats
+            .offset_table
+            .insert(queue(core, topic, queue_id), progress);
     }
-    stats.consume_tps += core.stats.group_get.per_second(&format!("{topic}@{group}"), core.now());
+    stats.consume_tps += core
+        .stats
+        .group_get
+        .per_second(&format!("{topic}@{group}"), core.now());
 }
 
 fn connection_of(member: &Member) -> ClientConnection {
@@ -103,7 +132,9 @@ pub(super) fn consumer_connections(core: &Core, _: &Connection, frame: &Frame) -
             message_model: found.message_model,
             subscription_table: found.subscription_table(),
         })
-        .ok_or_else(|| Refusal::ConsumerOffline { group: group.to_owned() })?;
+        .ok_or_else(|| Refusal::ConsumerOffline {
+            group: group.to_owned(),
+        })?;
     Ok(Reply::ok().body(bodies::to_vec(&body)?))
 }
 
@@ -113,7 +144,9 @@ pub(super) fn producer_connections(core: &Core, _: &Connection, frame: &Frame) -
     let group: &str = &header.producer_group;
     let members = core.clients.producers(group);
     if members.is_empty() {
-        return Err(Refusal::ProducerOffline { group: group.to_owned() });
+        return Err(Refusal::ProducerOffline {
+            group: group.to_owned(),
+        });
     }
     let connection_set = members.iter().map(connection_of).collect();
     Ok(Reply::ok().body(bodies::to_vec(&ProducerConnection { connection_set })?))
@@ -130,14 +163,20 @@ pub(super) fn all_producers(core: &Core, _: &Connection, _: &Frame) -> Answer {
         version: member.version,
     };
     let groups = core.clients.all_producers().into_iter();
-    let data = groups.map(|(group, members)| (group, members.into_iter().map(info).collect())).collect();
+    let data = groups
+        .map(|(group, members)| (group, members.into_iter().map(info).collect()))
+        .collect();
     Ok(Reply::ok().body(bodies::to_vec(&ProducerTable { data })?))
 }
 
 /// 300: the groups that subscribe to a topic now or have offsets for it.
 pub(super) fn groups_of_topic(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: TopicHeader<'_> = frame.header()?;
-    let mut groups: BTreeSet<String> = core.clients.subscribers(&header.topic).into_iter().collect();
+    let mut groups: BTreeSet<String> = core
+        .clients
+        .subscribers(&header.topic)
+        .into_iter()
+        .collect();
     groups.extend(core.offsets.groups_of(&header.topic));
     Ok(Reply::ok().body(bodies::to_vec(&GroupList { group_list: groups })?))
 }

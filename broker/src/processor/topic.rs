@@ -8,11 +8,14 @@ use bindery_protocol::{
 use bindery_remoting::Connection;
 
 use super::Answer;
-use crate::{state::Core, refusal::Refusal};
+use crate::{refusal::Refusal, state::Core};
 
 /// Attributes this broker understands, with the values it can honour.
 const ATTRIBUTES: [(&str, &[&str]); 4] = [
-    ("message.type", &["UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION"]),
+    (
+        "message.type",
+        &["UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION"],
+    ),
     ("queue.type", &["SimpleCQ"]),
     ("cleanup.policy", &["DELETE"]),
     ("reserve.time", &[]),
@@ -24,20 +27,38 @@ pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let name: &str = &header.topic;
     names::check_topic(name).map_err(Refusal::TopicName)?;
     if core.topics.is_system(name) {
-        return Err(Refusal::SystemTopic { topic: name.to_owned() });
+        return Err(Refusal::SystemTopic {
+            topic: name.to_owned(),
+        });
     }
-    let filter = TopicFilterType::from_name(&header.topic_filter_type).ok_or_else(|| Refusal::BadText {
-        what: "topicFilterType",
-        text: header.topic_filter_type.clone().into_owned(),
-    })?;
-    for (what, queues) in [("readQueueNums", header.read_queue_nums), ("writeQueueNums", header.write_queue_nums)] {
+    let filter =
+        TopicFilterType::from_name(&header.topic_filter_type).ok_or_else(|| Refusal::BadText {
+            what: "topicFilterType",
+            text: header.topic_filter_type.clone().into_owned(),
+        })?;
+    for (what, queues) in [
+        ("readQueueNums", header.read_queue_nums),
+        ("writeQueueNums", header.write_queue_nums),
+    ] {
         if !(0..=MOST_QUEUES).contains(&queues) {
-            return Err(Refusal::BadText { what, text: queues.to_string() });
+            return Err(Refusal::BadText {
+                what,
+                text: queues.to_string(),
+            });
         }
     }
     let known = core.topics.topic(name);
-    let mut attributes = known.as_ref().map(|topic| topic.attributes.clone()).unwrap_or_default();
-    for change in header.attributes.as_deref().unwrap_or_default().split(',').filter(|change| !change.is_empty()) {
+    let mut attributes = known
+        .as_ref()
+        .map(|topic| topic.attributes.clone())
+        .unwrap_or_default();
+    for change in header
+        .attributes
+        .as_deref()
+        .unwrap_or_default()
+        .split(',')
+        .filter(|change| !change.is_empty())
+    {
         change_attribute(&mut attributes, change, known.is_some())?;
     }
     core.topics.put(TopicConfig {
@@ -60,15 +81,26 @@ const MOST_QUEUES: i32 = 65_536;
 
 /// Applies `+key=value` or `-key`.
 fn change_attribute(
-    attributes: &mut std::collections::BTreeMap<String, String>, change: &str, existing: bool,
+    attributes: &mut std::collections::BTreeMap<String, String>,
+    change: &str,
+    existing: bool,
 ) -> Result<(), Refusal> {
-    let bad = || Refusal::BadText { what: "attribute", text: change.to_owned() };
+    let bad = || Refusal::BadText {
+        what: "attribute",
+        text: change.to_owned(),
+    };
     let (key, value) = match change.split_at_checked(1) {
-        Some(("+", rest)) => rest.split_once('=').map(|(key, value)| (key, Some(value))).ok_or_else(bad)?,
+        Some(("+", rest)) => rest
+            .split_once('=')
+            .map(|(key, value)| (key, Some(value)))
+            .ok_or_else(bad)?,
         Some(("-", rest)) => (rest.split_once('=').map_or(rest, |(key, _)| key), None),
         _ => return Err(bad()),
     };
-    let (_, values) = ATTRIBUTES.iter().find(|(known, _)| *known == key).ok_or_else(bad)?;
+    let (_, values) = ATTRIBUTES
+        .iter()
+        .find(|(known, _)| *known == key)
+        .ok_or_else(bad)?;
     let Some(value) = value else {
         if !existing {
             return Err(bad());
@@ -76,7 +108,11 @@ fn change_attribute(
         attributes.remove(key);
         return Ok(());
     };
-    let fits = if values.is_empty() { value.parse::<i64>().is_ok() } else { values.contains(&value) };
+    let fits = if values.is_empty() {
+        value.parse::<i64>().is_ok()
+    } else {
+        values.contains(&value)
+    };
     if !fits {
         return Err(bad());
     }
@@ -90,14 +126,18 @@ pub(super) fn delete(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let name: &str = &header.topic;
     names::check_topic(name).map_err(Refusal::TopicName)?;
     if core.topics.is_system(name) {
-        return Err(Refusal::SystemTopic { topic: name.to_owned() });
+        return Err(Refusal::SystemTopic {
+            topic: name.to_owned(),
+        });
     }
     core.topics.remove(name)?;
     core.store.delete_topic(name)?;
     core.offsets.forget_topic(name);
     core.holds.disturb_topic(name);
     core.stats.topic_put.forget(|key| key == name);
-    core.stats.group_get.forget(|key| key.split_once('@').is_some_and(|(topic, _)| topic == name));
+    core.stats
+        .group_get
+        .forget(|key| key.split_once('@').is_some_and(|(topic, _)| topic == name));
     tracing::info!(topic = name, "topic deleted");
     Ok(Reply::ok())
 }
@@ -128,7 +168,10 @@ pub(super) fn all(core: &Core, _: &Connection, _: &Frame) -> Answer {
 
 /// 305: the topics that belong to the broker.
 pub(super) fn system(core: &Core, _: &Connection, _: &Frame) -> Answer {
-    let list = TopicList { topic_list: core.topics.system_topics().into_iter().collect(), ..TopicList::default() };
+    let list = TopicList {
+        topic_list: core.topics.system_topics().into_iter().collect(),
+        ..TopicList::default()
+    };
     Ok(Reply::ok().body(bodies::to_vec(&list)?))
 }
 
@@ -142,11 +185,24 @@ mod tests {
     fn attributes_are_set_and_removed_and_unknown_ones_refused() {
         let mut attributes = BTreeMap::new();
         assert!(change_attribute(&mut attributes, "+message.type=FIFO", false).is_ok());
-        assert_eq!(attributes.get("message.type").map(String::as_str), Some("FIFO"));
+        assert_eq!(
+            attributes.get("message.type").map(String::as_str),
+            Some("FIFO")
+        );
         assert!(change_attribute(&mut attributes, "-message.type", true).is_ok());
         assert!(attributes.is_empty());
-        for bad in ["+no.such=x", "+message.type=ODD", "message.type=FIFO", "+message.type", "+queue.type=BatchCQ", "é"] {
-            assert!(change_attribute(&mut attributes, bad, true).is_err(), "{bad}");
+        for bad in [
+            "+no.such=x",
+            "+message.type=ODD",
+            "message.type=FIFO",
+            "+message.type",
+            "+queue.type=BatchCQ",
+            "é",
+        ] {
+            assert!(
+                change_attribute(&mut attributes, bad, true).is_err(),
+                "{bad}"
+            );
         }
     }
 }

@@ -24,7 +24,9 @@ use self::journal::{Change, Journal};
 use crate::store::{JsonFile, StoreError};
 
 /// What a [`ConfigTable`] holds, and the shape of its file.
-pub(crate) trait Entry: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub(crate) trait Entry:
+    Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
+{
     /// The whole file.
     type File: Serialize + DeserializeOwned;
     /// Name of the file in `config/`.
@@ -86,7 +88,9 @@ struct State<T> {
 
 impl<T: Entry> std::fmt::Debug for ConfigTable<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConfigTable").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("ConfigTable")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,11 +99,15 @@ impl<T: Entry> ConfigTable<T> {
     pub(crate) fn open(dir: &Path, durability: Durability) -> Result<Self, TableError> {
         let path = dir.join(T::FILE);
         let file = JsonFile::new(path.clone());
-        let loaded: Option<T::File> =
-            file.load().map_err(|source| TableError::File { path: path.clone(), source })?;
+        let loaded: Option<T::File> = file.load().map_err(|source| TableError::File {
+            path: path.clone(),
+            source,
+        })?;
         let (entries, version) = loaded.map(T::unpack).unwrap_or_default();
-        let mut entries: HashMap<_, _> =
-            entries.into_iter().map(|entry| (entry.name().to_owned(), Arc::new(entry))).collect();
+        let mut entries: HashMap<_, _> = entries
+            .into_iter()
+            .map(|entry| (entry.name().to_owned(), Arc::new(entry)))
+            .collect();
         let (journal, changes): (Journal<T>, _) = Journal::open(&path, durability)?;
         for change in changes {
             match change {
@@ -107,7 +115,16 @@ impl<T: Entry> ConfigTable<T> {
                 Change::Remove(name) => entries.remove(&name),
             };
         }
-        Ok(Self { state: RwLock::new(State { entries, version, journal }), file, path, changed: Notify::new() })
+        Ok(Self {
+            state: RwLock::new(State {
+                entries,
+                version,
+                journal,
+            }),
+            file,
+            path,
+            changed: Notify::new(),
+        })
     }
 
     /// The entry of that name.
@@ -120,14 +137,9 @@ impl<T: Entry> ConfigTable<T> {
         self.read().entries.values().cloned().collect()
     }
 
-    /// How many entries there are.
-    pub(crate) fn len(&self) -> usize {
-        self.read().entries.len()
-    }
-
     /// The version of the table: it rises with every change.
     pub(crate) fn version(&self) -> DataVersion {
-        self.read().version.clone()
+        self.read().version
     }
 
     /// Puts an entry, new or changed; an equal one changes nothing and is not written.
@@ -150,7 +162,10 @@ impl<T: Entry> ConfigTable<T> {
     /// # Errors
     /// [`TableError::Journal`]; the table is unchanged then.
     pub(crate) fn entry_or_make(
-        &self, name: &str, now: i64, make: impl FnOnce() -> T,
+        &self,
+        name: &str,
+        now: i64,
+        make: impl FnOnce() -> T,
     ) -> Result<(Arc<T>, bool), TableError> {
         if let Some(known) = self.entry(name) {
             return Ok((known, false));
@@ -159,7 +174,8 @@ impl<T: Entry> ConfigTable<T> {
         if let Some(known) = state.entries.get(name) {
             return Ok((known.clone(), false));
         }
-        self.insert(&mut state, make(), now).map(|entry| (entry, true))
+        self.insert(&mut state, make(), now)
+            .map(|entry| (entry, true))
     }
 
     fn insert(&self, state: &mut State<T>, entry: T, now: i64) -> Result<Arc<T>, TableError> {
@@ -200,9 +216,14 @@ impl<T: Entry> ConfigTable<T> {
         let content = {
             let mut state = self.write();
             state.journal.set_aside()?;
-            T::pack(state.entries.values().cloned().collect(), state.version.clone())
+            T::pack(state.entries.values().cloned().collect(), state.version)
         };
-        self.file.persist(&content).map_err(|source| TableError::File { path: self.path.clone(), source })?;
+        self.file
+            .persist(&content)
+            .map_err(|source| TableError::File {
+                path: self.path.clone(),
+                source,
+            })?;
         // Only what was set aside before the content was taken is covered by the file.
         self.write().journal.drop_aside()
     }
@@ -216,7 +237,7 @@ impl<T: Entry> ConfigTable<T> {
     }
 }
 
-/// `DataVersion.nextVersion` of Apache RocketMQ: the time of the change, and a counter.
+/// `DataVersion.nextVersion` of Apache `RocketMQ`: the time of the change, and a counter.
 pub(crate) fn next_version(version: &mut DataVersion, now: i64) {
     version.timestamp = now;
     version.counter += 1;

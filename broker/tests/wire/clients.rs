@@ -4,18 +4,27 @@ use bindery_protocol::{
     bodies::{self, LockBatchBody, LockBatchReply, MessageQueue},
     codes::{RequestCode, ResponseCode},
     frame::Request,
-    headers::{ConsumerGroupHeader, OffsetReply, QueryOffsetHeader, UnregisterClientHeader, UpdateOffsetHeader},
+    headers::{
+        ConsumerGroupHeader, OffsetReply, QueryOffsetHeader, UnregisterClientHeader,
+        UpdateOffsetHeader,
+    },
 };
 
 use crate::support::{Fixture, Peer, pull_request, until};
 
 async fn members(peer: &Peer, group: &str) -> Vec<String> {
-    let header = ConsumerGroupHeader { consumer_group: group.into() };
-    let answer = peer.call(Request::new(RequestCode::GET_CONSUMER_LIST_BY_GROUP).with(&header)).await;
+    let header = ConsumerGroupHeader {
+        consumer_group: group.into(),
+    };
+    let answer = peer
+        .call(Request::new(RequestCode::GET_CONSUMER_LIST_BY_GROUP).with(&header))
+        .await;
     if answer.response_code() != ResponseCode::SUCCESS {
         return Vec::new();
     }
-    let mut ids = bodies::from_slice::<bodies::ConsumerIds>(&answer.body).unwrap().consumer_id_list;
+    let mut ids = bodies::from_slice::<bodies::ConsumerIds>(&answer.body)
+        .unwrap()
+        .consumer_id_list;
     ids.sort();
     ids
 }
@@ -23,19 +32,36 @@ async fn members(peer: &Peer, group: &str) -> Vec<String> {
 #[tokio::test]
 async fn members_are_told_when_one_joins_leaves_or_is_lost() {
     let fixture = Fixture::start().await;
-    let (first, second, third) = (fixture.peer().await, fixture.peer().await, fixture.peer().await);
+    let (first, second, third) = (
+        fixture.peer().await,
+        fixture.peer().await,
+        fixture.peer().await,
+    );
     first.consume("g", "c1", "T", "*").await;
-    assert_eq!(first.asked(1).await[0], (RequestCode::NOTIFY_CONSUMER_IDS_CHANGED, "g".to_owned()));
+    assert_eq!(
+        first.asked(1).await[0],
+        (RequestCode::NOTIFY_CONSUMER_IDS_CHANGED, "g".to_owned())
+    );
     second.consume("g", "c2", "T", "*").await;
     first.asked(2).await;
     third.consume("g", "c3", "T", "*").await;
     first.asked(3).await;
     assert_eq!(members(&first, "g").await, ["c1", "c2", "c3"]);
     second.consume("g", "c2", "T", "*").await;
-    assert_eq!(first.asked(3).await.len(), 3, "a mere sign of life is no change");
+    assert_eq!(
+        first.asked(3).await.len(),
+        3,
+        "a mere sign of life is no change"
+    );
 
-    let leave = UnregisterClientHeader { client_id: "c2".into(), producer_group: None, consumer_group: Some("g".into()) };
-    second.ok(Request::new(RequestCode::UNREGISTER_CLIENT).with(&leave)).await;
+    let leave = UnregisterClientHeader {
+        client_id: "c2".into(),
+        producer_group: None,
+        consumer_group: Some("g".into()),
+    };
+    second
+        .ok(Request::new(RequestCode::UNREGISTER_CLIENT).with(&leave))
+        .await;
     first.asked(4).await;
     third.connection.close();
     first.asked(5).await;
@@ -70,7 +96,11 @@ fn lock(client_id: &str) -> Request {
     let body = LockBatchBody {
         client_id: client_id.into(),
         consumer_group: "g".into(),
-        mq_set: vec![MessageQueue { broker_name: "broker-t".into(), queue_id: 0, topic: "T".into() }],
+        mq_set: vec![MessageQueue {
+            broker_name: "broker-t".into(),
+            queue_id: 0,
+            topic: "T".into(),
+        }],
         ..LockBatchBody::default()
     };
     Request::new(RequestCode::LOCK_BATCH_MQ).body(bodies::to_vec(&body).unwrap())
@@ -84,7 +114,10 @@ async fn a_queue_lock_lasts_a_minute_without_renewal() {
         let peer = &peer;
         async move {
             let answer = peer.ok(lock(client)).await;
-            bodies::from_slice::<LockBatchReply>(&answer.body).unwrap().lock_ok_mq_set.len()
+            bodies::from_slice::<LockBatchReply>(&answer.body)
+                .unwrap()
+                .lock_ok_mq_set
+                .len()
         }
     };
     assert_eq!(granted("a").await, 1);
@@ -114,8 +147,10 @@ async fn committed_offsets_are_answered_and_missing_ones_by_the_age_of_the_queue
     peer.send("T", 0, "x", "").await;
     let young = peer.ok(query("g", 0, None)).await;
     assert_eq!(young.header::<OffsetReply>().unwrap().offset, 0);
-    peer.refused(query("g", 0, Some(false)), ResponseCode::QUERY_NOT_FOUND).await;
-    peer.refused(query("g", 1, None), ResponseCode::QUERY_NOT_FOUND).await;
+    peer.refused(query("g", 0, Some(false)), ResponseCode::QUERY_NOT_FOUND)
+        .await;
+    peer.refused(query("g", 1, None), ResponseCode::QUERY_NOT_FOUND)
+        .await;
 
     let commit = |group: &str, topic: &str, offset| {
         let header = UpdateOffsetHeader {
@@ -127,10 +162,30 @@ async fn committed_offsets_are_answered_and_missing_ones_by_the_age_of_the_queue
         Request::new(RequestCode::UPDATE_CONSUMER_OFFSET).with(&header)
     };
     peer.ok(commit("g", "T", 1)).await;
-    assert_eq!(peer.ok(query("g", 0, Some(false))).await.header::<OffsetReply>().unwrap().offset, 1);
-    peer.refused(commit("stranger", "T", 1), ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST).await;
-    peer.refused(commit("g", "Nope", 1), ResponseCode::TOPIC_NOT_EXIST).await;
+    assert_eq!(
+        peer.ok(query("g", 0, Some(false)))
+            .await
+            .header::<OffsetReply>()
+            .unwrap()
+            .offset,
+        1
+    );
+    peer.refused(
+        commit("stranger", "T", 1),
+        ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+    )
+    .await;
+    peer.refused(commit("g", "Nope", 1), ResponseCode::TOPIC_NOT_EXIST)
+        .await;
 
     peer.call(pull_request("g", "T", 0, 0, 1 | 4, 0)).await;
-    assert_eq!(peer.ok(query("g", 0, None)).await.header::<OffsetReply>().unwrap().offset, 0, "a pull commits too");
+    assert_eq!(
+        peer.ok(query("g", 0, None))
+            .await
+            .header::<OffsetReply>()
+            .unwrap()
+            .offset,
+        0,
+        "a pull commits too"
+    );
 }

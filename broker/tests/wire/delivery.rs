@@ -13,7 +13,12 @@ use crate::support::{Fixture, Peer, Pulled, pull_request, send_request, until};
 async fn waiting_pull(peer: &Peer, request: Request) -> tokio::task::JoinHandle<Pulled> {
     let connection = peer.connection.clone();
     let pull = tokio::spawn(async move {
-        Pulled::of(&connection.call(request, Duration::from_secs(30)).await.unwrap())
+        Pulled::of(
+            &connection
+                .call(request, Duration::from_secs(30))
+                .await
+                .unwrap(),
+        )
     });
     // Frames of one connection are served in order: the answer to a later one says that the pull is waiting.
     tokio::task::yield_now().await;
@@ -25,7 +30,9 @@ async fn waiting_pull(peer: &Peer, request: Request) -> tokio::task::JoinHandle<
 async fn held(peer: &Peer, count: usize) {
     let wanted = format!("\"pullHeld\":\"{count}\"");
     until(|| async {
-        let info = peer.ok(Request::new(RequestCode::GET_BROKER_RUNTIME_INFO)).await;
+        let info = peer
+            .ok(Request::new(RequestCode::GET_BROKER_RUNTIME_INFO))
+            .await;
         String::from_utf8_lossy(&info.body).contains(&wanted)
     })
     .await;
@@ -53,7 +60,10 @@ async fn a_waiting_pull_ends_when_its_time_is_over() {
     held(&peer, 1).await;
     fixture.clock.advance(Duration::from_millis(1));
     let pulled = pull.await.unwrap();
-    assert_eq!((pulled.code, pulled.next), (ResponseCode::PULL_NOT_FOUND, 1));
+    assert_eq!(
+        (pulled.code, pulled.next),
+        (ResponseCode::PULL_NOT_FOUND, 1)
+    );
     assert_eq!(pulled.status, "OFFSET_OVERFLOW_ONE");
 }
 
@@ -97,12 +107,26 @@ async fn pulls_are_answered_by_place_as_apache_does() {
         (1, 5, ResponseCode::PULL_OFFSET_MOVED, 0),
     ] {
         let pulled = peer.pull("T", queue, offset).await;
-        assert_eq!((pulled.code, pulled.next), (code, next), "queue {queue} offset {offset}: {}", pulled.status);
+        assert_eq!(
+            (pulled.code, pulled.next),
+            (code, next),
+            "queue {queue} offset {offset}: {}",
+            pulled.status
+        );
     }
     for (request, code) in [
-        (pull_request("g", "Nope", 0, 0, 4, 0), ResponseCode::TOPIC_NOT_EXIST),
-        (pull_request("g", "T", 4, 0, 4, 0), ResponseCode::INVALID_PARAMETER),
-        (pull_request("g", "T", 0, 0, 0, 0), ResponseCode::SUBSCRIPTION_NOT_EXIST),
+        (
+            pull_request("g", "Nope", 0, 0, 4, 0),
+            ResponseCode::TOPIC_NOT_EXIST,
+        ),
+        (
+            pull_request("g", "T", 4, 0, 4, 0),
+            ResponseCode::INVALID_PARAMETER,
+        ),
+        (
+            pull_request("g", "T", 0, 0, 0, 0),
+            ResponseCode::SUBSCRIPTION_NOT_EXIST,
+        ),
     ] {
         peer.refused(request, code).await;
     }
@@ -112,7 +136,8 @@ async fn pulls_are_answered_by_place_as_apache_does() {
 async fn a_delayed_message_comes_exactly_when_it_is_due() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
-    peer.send("T", 1, "later", "DELAY\u{1}2\u{2}TAGS\u{1}A\u{2}").await;
+    peer.send("T", 1, "later", "DELAY\u{1}2\u{2}TAGS\u{1}A\u{2}")
+        .await;
     assert_eq!(peer.pull("T", 1, 0).await.status, "NO_MATCHED_LOGIC_QUEUE");
     fixture.clock.advance(Duration::from_millis(4_999));
     held(&peer, 0).await;
@@ -122,7 +147,12 @@ async fn a_delayed_message_comes_exactly_when_it_is_due() {
     let pulled = peer.pull("T", 1, 0).await;
     let message = &pulled.messages[0];
     assert_eq!(pulled.bodies(), ["later"]);
-    for (name, value) in [("TAGS", "A"), ("DELAY", "2"), ("REAL_TOPIC", "T"), ("REAL_QID", "1")] {
+    for (name, value) in [
+        ("TAGS", "A"),
+        ("DELAY", "2"),
+        ("REAL_TOPIC", "T"),
+        ("REAL_QID", "1"),
+    ] {
         assert_eq!(message.properties.get(name), Some(value), "{name}");
     }
 }
@@ -147,7 +177,8 @@ async fn send_back(peer: &Peer, message_id: &str, level: i32, limit: i32) {
         unit_mode: false,
         max_reconsume_times: Some(limit),
     };
-    peer.ok(Request::new(RequestCode::CONSUMER_SEND_MSG_BACK).with(&header)).await;
+    peer.ok(Request::new(RequestCode::CONSUMER_SEND_MSG_BACK).with(&header))
+        .await;
 }
 
 #[tokio::test]
@@ -155,30 +186,54 @@ async fn a_message_given_back_comes_again_and_at_last_is_a_dead_letter() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
     peer.consume("g", "c1", "T", "*").await;
-    let (_, id) = peer.send("T", 0, "poison", "UNIQ_KEY\u{1}ID\u{2}TAGS\u{1}A\u{2}KEYS\u{1}k\u{2}").await;
+    let (_, id) = peer
+        .send(
+            "T",
+            0,
+            "poison",
+            "UNIQ_KEY\u{1}ID\u{2}TAGS\u{1}A\u{2}KEYS\u{1}k\u{2}",
+        )
+        .await;
     send_back(&peer, &id, 0, 1).await;
-    assert!(peer.pull("%RETRY%g", 0, 0).await.messages.is_empty(), "level 3 waits for 10 s");
+    assert!(
+        peer.pull("%RETRY%g", 0, 0).await.messages.is_empty(),
+        "level 3 waits for 10 s"
+    );
     fixture.clock.advance(Duration::from_secs(10));
     until(|| async { !peer.pull("%RETRY%g", 0, 0).await.messages.is_empty() }).await;
     let retried = peer.pull("%RETRY%g", 0, 0).await.messages.remove(0);
     assert_eq!(retried.reconsume_times, 1);
-    for (name, value) in
-        [("UNIQ_KEY", "ID"), ("TAGS", "A"), ("RETRY_TOPIC", "T"), ("ORIGIN_MESSAGE_ID", id.as_str()), ("DELAY", "3"), ("WAIT", "false")]
-    {
+    for (name, value) in [
+        ("UNIQ_KEY", "ID"),
+        ("TAGS", "A"),
+        ("RETRY_TOPIC", "T"),
+        ("ORIGIN_MESSAGE_ID", id.as_str()),
+        ("DELAY", "3"),
+        ("WAIT", "false"),
+    ] {
         assert_eq!(retried.properties.get(name), Some(value), "{name}");
     }
 
     send_back(&peer, &retried.offset_msg_id(), 0, 1).await;
     let dead = peer.pull("%DLQ%g", 0, 0).await.messages.remove(0);
     assert_eq!(dead.reconsume_times, 2);
-    for (name, value) in [("UNIQ_KEY", "ID"), ("RETRY_TOPIC", "T"), ("ORIGIN_MESSAGE_ID", id.as_str()), ("DELAY", "0")] {
+    for (name, value) in [
+        ("UNIQ_KEY", "ID"),
+        ("RETRY_TOPIC", "T"),
+        ("ORIGIN_MESSAGE_ID", id.as_str()),
+        ("DELAY", "0"),
+    ] {
         assert_eq!(dead.properties.get(name), Some(value), "{name}");
     }
     fixture.clock.advance(Duration::from_secs(7200));
     // The connection was idle for longer than is allowed.
     let peer = fixture.peer().await;
     held(&peer, 0).await;
-    assert_eq!(peer.pull("%RETRY%g", 0, 1).await.code, ResponseCode::PULL_NOT_FOUND, "it does not come again");
+    assert_eq!(
+        peer.pull("%RETRY%g", 0, 1).await.code,
+        ResponseCode::PULL_NOT_FOUND,
+        "it does not come again"
+    );
 }
 
 #[tokio::test]
@@ -199,7 +254,10 @@ async fn a_negative_level_buries_at_once_and_a_missing_message_is_said() {
     };
     let request = Request::new(RequestCode::CONSUMER_SEND_MSG_BACK).with(&header);
     let remark = peer.refused(request, ResponseCode::SYSTEM_ERROR).await;
-    assert_eq!(remark, format!("look message by offset failed, {}", 1_i64 << 40));
+    assert_eq!(
+        remark,
+        format!("look message by offset failed, {}", 1_i64 << 40)
+    );
 }
 
 #[tokio::test]

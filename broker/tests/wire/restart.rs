@@ -16,9 +16,14 @@ async fn messages_topics_and_offsets_are_there_after_a_restart() {
     for body in ["a", "b", "c"] {
         peer.send("T", 2, body, "").await;
     }
-    let commit =
-        UpdateOffsetHeader { consumer_group: "g".into(), topic: "T".into(), queue_id: 2, commit_offset: 2 };
-    peer.ok(Request::new(RequestCode::UPDATE_CONSUMER_OFFSET).with(&commit)).await;
+    let commit = UpdateOffsetHeader {
+        consumer_group: "g".into(),
+        topic: "T".into(),
+        queue_id: 2,
+        commit_offset: 2,
+    };
+    peer.ok(Request::new(RequestCode::UPDATE_CONSUMER_OFFSET).with(&commit))
+        .await;
 
     let fixture = fixture.restart().await;
     let peer = fixture.peer().await;
@@ -29,7 +34,9 @@ async fn messages_topics_and_offsets_are_there_after_a_restart() {
         queue_id: 2,
         set_zero_if_not_found: Some(false),
     };
-    let answer = peer.ok(Request::new(RequestCode::QUERY_CONSUMER_OFFSET).with(&query)).await;
+    let answer = peer
+        .ok(Request::new(RequestCode::QUERY_CONSUMER_OFFSET).with(&query))
+        .await;
     assert_eq!(answer.header::<OffsetReply>().unwrap().offset, 2);
     assert_eq!(peer.send("T", 2, "d", "").await.0, 3);
 }

@@ -12,17 +12,33 @@ use crate::support::{Fixture, START, send_request};
 async fn a_sent_message_is_pulled_with_its_properties_and_those_of_the_broker() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
-    let (offset, id) = peer.send("T", 1, "hello", "TAGS\u{1}A\u{2}UNIQ_KEY\u{1}ID1\u{2}").await;
+    let (offset, id) = peer
+        .send("T", 1, "hello", "TAGS\u{1}A\u{2}UNIQ_KEY\u{1}ID1\u{2}")
+        .await;
     assert_eq!(offset, 0);
     let pulled = peer.pull("T", 1, 0).await;
-    assert_eq!((pulled.code, pulled.status.as_str(), pulled.next), (ResponseCode::SUCCESS, "FOUND", 1));
+    assert_eq!(
+        (pulled.code, pulled.status.as_str(), pulled.next),
+        (ResponseCode::SUCCESS, "FOUND", 1)
+    );
     let message = &pulled.messages[0];
     assert_eq!(pulled.bodies(), ["hello"]);
     assert_eq!(message.offset_msg_id(), id);
-    assert_eq!((message.topic.as_str(), message.queue_id, message.born_timestamp), ("T", 1, START));
-    for (name, value) in
-        [("TAGS", "A"), ("UNIQ_KEY", "ID1"), ("MSG_REGION", "DefaultRegion"), ("TRACE_ON", "true"), ("CLUSTER", "DefaultCluster")]
-    {
+    assert_eq!(
+        (
+            message.topic.as_str(),
+            message.queue_id,
+            message.born_timestamp
+        ),
+        ("T", 1, START)
+    );
+    for (name, value) in [
+        ("TAGS", "A"),
+        ("UNIQ_KEY", "ID1"),
+        ("MSG_REGION", "DefaultRegion"),
+        ("TRACE_ON", "true"),
+        ("CLUSTER", "DefaultCluster"),
+    ] {
         assert_eq!(message.properties.get(name), Some(value), "{name}");
     }
     fixture.broker.shutdown().await.unwrap();
@@ -35,7 +51,12 @@ async fn a_message_without_a_unique_key_gets_one() {
     let answer = peer.ok(send_request("T", 0, "x", "")).await;
     let reply: SendReply<'_> = answer.header().unwrap();
     let made = reply.transaction_id.unwrap().into_owned();
-    assert_eq!(peer.pull("T", 0, 0).await.messages[0].properties.get("UNIQ_KEY"), Some(made.as_str()));
+    assert_eq!(
+        peer.pull("T", 0, 0).await.messages[0]
+            .properties
+            .get("UNIQ_KEY"),
+        Some(made.as_str())
+    );
 }
 
 #[tokio::test]
@@ -44,21 +65,46 @@ async fn refusals_come_with_apaches_codes_and_still_tell_region_and_trace() {
     let peer = fixture.peer().await;
     peer.send("T", 0, "x", "").await;
     for (request, code) in [
-        (send_request("no good", 0, "x", ""), ResponseCode::INVALID_PARAMETER),
-        (send_request(&"t".repeat(128), 0, "x", ""), ResponseCode::INVALID_PARAMETER),
-        (send_request("T", 77, "x", ""), ResponseCode::INVALID_PARAMETER),
+        (
+            send_request("no good", 0, "x", ""),
+            ResponseCode::INVALID_PARAMETER,
+        ),
+        (
+            send_request(&"t".repeat(128), 0, "x", ""),
+            ResponseCode::INVALID_PARAMETER,
+        ),
+        (
+            send_request("T", 77, "x", ""),
+            ResponseCode::INVALID_PARAMETER,
+        ),
         (send_request("T", 0, "", ""), ResponseCode::MESSAGE_ILLEGAL),
-        (send_request("SCHEDULE_TOPIC_XXXX", 0, "x", ""), ResponseCode::NO_PERMISSION),
-        (send_request("T", 0, "x", "TRAN_MSG\u{1}true\u{2}"), ResponseCode::NO_PERMISSION),
-        (send_request("T", 0, "x", "TIMER_DELAY_MS\u{1}1000\u{2}"), ResponseCode::SYSTEM_ERROR),
-        (send_request("T", 0, "x", &format!("a\u{1}{}\u{2}", "b".repeat(32_767))), ResponseCode::MESSAGE_ILLEGAL),
+        (
+            send_request("SCHEDULE_TOPIC_XXXX", 0, "x", ""),
+            ResponseCode::NO_PERMISSION,
+        ),
+        (
+            send_request("T", 0, "x", "TRAN_MSG\u{1}true\u{2}"),
+            ResponseCode::NO_PERMISSION,
+        ),
+        (
+            send_request("T", 0, "x", "TIMER_DELAY_MS\u{1}1000\u{2}"),
+            ResponseCode::SYSTEM_ERROR,
+        ),
+        (
+            send_request("T", 0, "x", &format!("a\u{1}{}\u{2}", "b".repeat(32_767))),
+            ResponseCode::MESSAGE_ILLEGAL,
+        ),
     ] {
         let answer = peer.call(request).await;
         assert_eq!(answer.response_code(), code, "{:?}", answer.head.remark);
         assert_eq!(answer.ext("MSG_REGION").as_deref(), Some("DefaultRegion"));
         assert_eq!(answer.ext("TRACE_ON").as_deref(), Some("true"));
     }
-    assert_eq!(peer.send("T", 0, "y", "").await.0, 1, "a refused message costs no offset");
+    assert_eq!(
+        peer.send("T", 0, "y", "").await.0,
+        1,
+        "a refused message costs no offset"
+    );
 }
 
 #[tokio::test]
@@ -66,15 +112,24 @@ async fn the_body_limit_is_exact() {
     let fixture = Fixture::with(|config| config.max_message_size = 1000).await;
     let peer = fixture.peer().await;
     peer.send("T", 0, &"b".repeat(1000), "").await;
-    peer.refused(send_request("T", 0, &"b".repeat(1001), ""), ResponseCode::MESSAGE_ILLEGAL).await;
+    peer.refused(
+        send_request("T", 0, &"b".repeat(1001), ""),
+        ResponseCode::MESSAGE_ILLEGAL,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn an_unknown_topic_is_made_unless_that_is_off() {
     let fixture = Fixture::with(|config| config.auto_create_topic_enable = false).await;
     let peer = fixture.peer().await;
-    let remark = peer.refused(send_request("T", 0, "x", ""), ResponseCode::TOPIC_NOT_EXIST).await;
-    assert!(remark.starts_with("topic[T] not exist, apply first please!"), "{remark}");
+    let remark = peer
+        .refused(send_request("T", 0, "x", ""), ResponseCode::TOPIC_NOT_EXIST)
+        .await;
+    assert!(
+        remark.starts_with("topic[T] not exist, apply first please!"),
+        "{remark}"
+    );
     let header = CreateTopicHeader {
         topic: "T".into(),
         default_topic: "TBW102".into(),
@@ -87,7 +142,8 @@ async fn an_unknown_topic_is_made_unless_that_is_off() {
         attributes: None,
         force: false,
     };
-    peer.ok(Request::new(RequestCode::UPDATE_AND_CREATE_TOPIC).with(&header)).await;
+    peer.ok(Request::new(RequestCode::UPDATE_AND_CREATE_TOPIC).with(&header))
+        .await;
     peer.send("T", 1, "x", "").await;
 }
 
@@ -106,7 +162,11 @@ async fn a_batch_is_stored_as_single_messages_with_consecutive_offsets() {
     let peer = fixture.peer().await;
     let mut body = BytesMut::new();
     for (text, properties) in [("a", "TAGS\u{1}A\u{2}"), ("b", "TAGS\u{1}B"), ("c", "")] {
-        let element = batch::BatchElement { flag: 3, body: text.as_bytes(), properties: properties.as_bytes() };
+        let element = batch::BatchElement {
+            flag: 3,
+            body: text.as_bytes(),
+            properties: properties.as_bytes(),
+        };
         batch::encode(&element, &mut body).unwrap();
     }
     let header = SendHeader {
@@ -120,35 +180,69 @@ async fn a_batch_is_stored_as_single_messages_with_consecutive_offsets() {
         batch: Some(true),
         ..SendHeader::default()
     };
-    let request = Request::new(RequestCode::SEND_BATCH_MESSAGE).with(&header).body(body.freeze());
+    let request = Request::new(RequestCode::SEND_BATCH_MESSAGE)
+        .with(&header)
+        .body(body.freeze());
     let answer = peer.ok(request.clone()).await;
     let reply: SendReply<'_> = answer.header().unwrap();
     let ids: Vec<String> = reply.msg_id.split(',').map(str::to_owned).collect();
     let pulled = peer.pull("T", 2, 0).await;
     assert_eq!(pulled.bodies(), ["a", "b", "c"]);
-    assert_eq!(pulled.messages.iter().map(|message| message.offset_msg_id()).collect::<Vec<_>>(), ids);
+    assert_eq!(
+        pulled
+            .messages
+            .iter()
+            .map(bindery_protocol::message::StoredMessage::offset_msg_id)
+            .collect::<Vec<_>>(),
+        ids
+    );
     assert_eq!(pulled.messages[1].properties.get("TAGS"), Some("B"));
-    assert!(pulled.messages.iter().all(|message| message.properties.get("UNIQ_KEY") == Some("WHOLE") && message.flag == 3));
+    assert!(
+        pulled.messages.iter().all(
+            |message| message.properties.get("UNIQ_KEY") == Some("WHOLE") && message.flag == 3
+        )
+    );
 
-    let cut = Request { body: request.body.slice(..request.body.len() - 1), ..request };
+    let cut = Request {
+        body: request.body.slice(..request.body.len() - 1),
+        ..request
+    };
     peer.refused(cut, ResponseCode::MESSAGE_ILLEGAL).await;
-    assert_eq!(peer.send("T", 2, "d", "").await.0, 3, "nothing of a damaged batch was stored");
+    assert_eq!(
+        peer.send("T", 2, "d", "").await.0,
+        3,
+        "nothing of a damaged batch was stored"
+    );
 }
 
 #[tokio::test]
 async fn a_bad_header_is_answered_and_the_connection_goes_on() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
-    let remark = peer.refused(Request::new(RequestCode::SEND_MESSAGE_V2), ResponseCode::SYSTEM_ERROR).await;
+    let remark = peer
+        .refused(
+            Request::new(RequestCode::SEND_MESSAGE_V2),
+            ResponseCode::SYSTEM_ERROR,
+        )
+        .await;
     assert!(remark.contains("producerGroup"), "{remark}");
     let mut request = Request::new(RequestCode::GET_MAX_OFFSET);
     request.ext.put("topic", "T");
     request.ext.put("queueId", "2147483648");
     let remark = peer.refused(request, ResponseCode::SYSTEM_ERROR).await;
     assert!(remark.contains("queueId"), "{remark}");
-    let remark = peer.refused(Request::new(RequestCode(9999)), ResponseCode::REQUEST_CODE_NOT_SUPPORTED).await;
+    let remark = peer
+        .refused(
+            Request::new(RequestCode(9999)),
+            ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
+        )
+        .await;
     assert_eq!(remark, " request type 9999 not supported");
-    peer.refused(Request::new(RequestCode::HEART_BEAT).body("{".as_bytes().to_vec()), ResponseCode::SYSTEM_ERROR).await;
+    peer.refused(
+        Request::new(RequestCode::HEART_BEAT).body("{".as_bytes().to_vec()),
+        ResponseCode::SYSTEM_ERROR,
+    )
+    .await;
     peer.send("T", 0, "x", "").await;
 }
 
@@ -156,7 +250,9 @@ async fn a_bad_header_is_answered_and_the_connection_goes_on() {
 async fn oneway_messages_are_stored_without_an_answer() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
-    peer.connection.oneway(send_request("T", 0, "x", "")).unwrap();
+    peer.connection
+        .oneway(send_request("T", 0, "x", ""))
+        .unwrap();
     // The next answer on the connection comes after the oneway request was served.
     peer.send("T", 0, "y", "").await;
     assert_eq!(peer.pull("T", 0, 0).await.bodies(), ["x", "y"]);
@@ -164,7 +260,8 @@ async fn oneway_messages_are_stored_without_an_answer() {
 
 #[tokio::test]
 async fn a_synchronous_flush_answers_when_the_disk_has_it() {
-    let fixture = Fixture::with(|config| config.flush_disk_type = bindery_broker::FlushDiskType::Sync).await;
+    let fixture =
+        Fixture::with(|config| config.flush_disk_type = bindery_broker::FlushDiskType::Sync).await;
     let peer = fixture.peer().await;
     for expected in 0..20 {
         assert_eq!(peer.send("T", 0, "x", "").await.0, expected);

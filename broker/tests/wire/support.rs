@@ -26,7 +26,7 @@ pub(crate) struct Fixture {
     pub(crate) broker: Broker,
     pub(crate) clock: ManualClock,
     config: BrokerConfig,
-    _dir: Arc<tempfile::TempDir>,
+    folder: Arc<tempfile::TempDir>,
 }
 
 impl Fixture {
@@ -48,16 +48,34 @@ impl Fixture {
         };
         change(&mut config);
         let broker = Broker::start(config.clone()).await.unwrap();
-        Self { broker, clock: moved, config, _dir: dir }
+        Self {
+            broker,
+            clock: moved,
+            config,
+            folder: dir,
+        }
     }
 
     /// Stops the broker cleanly and starts it again on the same folder.
     pub(crate) async fn restart(self) -> Self {
-        let Self { broker, clock, config, _dir } = self;
+        let Self {
+            broker,
+            clock,
+            config,
+            folder,
+        } = self;
         broker.shutdown().await.unwrap();
-        assert!(!config.store_path_root_dir.join("abort").exists(), "a clean stop leaves no abort file");
+        assert!(
+            !config.store_path_root_dir.join("abort").exists(),
+            "a clean stop leaves no abort file"
+        );
         let broker = Broker::start(config.clone()).await.unwrap();
-        Self { broker, clock, config, _dir }
+        Self {
+            broker,
+            clock,
+            config,
+            folder,
+        }
     }
 
     pub(crate) async fn peer(&self) -> Peer {
@@ -75,7 +93,10 @@ struct Asked {
 impl Service for Asked {
     fn request(&self, _: &Connection, frame: Frame, _: Responder) {
         let group = frame.ext("consumerGroup").unwrap_or_default().into_owned();
-        self.requests.lock().unwrap().push((frame.request_code(), group));
+        self.requests
+            .lock()
+            .unwrap()
+            .push((frame.request_code(), group));
         self.came.notify_one();
     }
 }
@@ -90,7 +111,9 @@ impl Peer {
     pub(crate) async fn connect(addr: SocketAddr) -> Self {
         let asked = Arc::new(Asked::default());
         let connection =
-            Connection::connect(&addr.to_string(), ConnectOptions::default(), asked.clone()).await.unwrap();
+            Connection::connect(&addr.to_string(), ConnectOptions::default(), asked.clone())
+                .await
+                .unwrap();
         Self { connection, asked }
     }
 
@@ -101,7 +124,12 @@ impl Peer {
     /// Calls and expects success.
     pub(crate) async fn ok(&self, request: Request) -> Frame {
         let answer = self.call(request).await;
-        assert_eq!(answer.response_code(), ResponseCode::SUCCESS, "{:?}", answer.head.remark);
+        assert_eq!(
+            answer.response_code(),
+            ResponseCode::SUCCESS,
+            "{:?}",
+            answer.head.remark
+        );
         answer
     }
 
@@ -114,15 +142,27 @@ impl Peer {
     }
 
     /// Sends a message and gives back (queue offset, message id).
-    pub(crate) async fn send(&self, topic: &str, queue_id: i32, body: &str, properties: &str) -> (i64, String) {
-        let answer = self.ok(send_request(topic, queue_id, body, properties)).await;
+    pub(crate) async fn send(
+        &self,
+        topic: &str,
+        queue_id: i32,
+        body: &str,
+        properties: &str,
+    ) -> (i64, String) {
+        let answer = self
+            .ok(send_request(topic, queue_id, body, properties))
+            .await;
         let reply: SendReply<'_> = answer.header().unwrap();
         (reply.queue_offset, reply.msg_id.into_owned())
     }
 
     /// Pulls without waiting, with a subscription of its own.
     pub(crate) async fn pull(&self, topic: &str, queue_id: i32, offset: i64) -> Pulled {
-        Pulled::of(&self.call(pull_request("puller", topic, queue_id, offset, 4, 0)).await)
+        Pulled::of(
+            &self
+                .call(pull_request("puller", topic, queue_id, offset, 4, 0))
+                .await,
+        )
     }
 
     /// Announces a consumer.
@@ -141,17 +181,21 @@ impl Peer {
             }],
             ..HeartbeatData::default()
         };
-        self.ok(Request::new(RequestCode::HEART_BEAT).body(bodies::to_vec(&data).unwrap())).await;
+        self.ok(Request::new(RequestCode::HEART_BEAT).body(bodies::to_vec(&data).unwrap()))
+            .await;
     }
 
     /// Announces a producer.
     pub(crate) async fn produce(&self, group: &str, client_id: &str) {
         let data = HeartbeatData {
             client_id: client_id.into(),
-            producer_data_set: vec![ProducerData { group_name: group.into() }],
+            producer_data_set: vec![ProducerData {
+                group_name: group.into(),
+            }],
             ..HeartbeatData::default()
         };
-        self.ok(Request::new(RequestCode::HEART_BEAT).body(bodies::to_vec(&data).unwrap())).await;
+        self.ok(Request::new(RequestCode::HEART_BEAT).body(bodies::to_vec(&data).unwrap()))
+            .await;
     }
 
     /// Waits until the broker has asked so many times; what it asked.
@@ -181,12 +225,19 @@ pub(crate) fn send_request(topic: &str, queue_id: i32, body: &str, properties: &
         properties: Some(properties.into()),
         ..SendHeader::default()
     };
-    Request::new(RequestCode::SEND_MESSAGE_V2).with(&header).body(body.as_bytes().to_vec())
+    Request::new(RequestCode::SEND_MESSAGE_V2)
+        .with(&header)
+        .body(body.as_bytes().to_vec())
 }
 
 /// `sys_flag`: 1 commit offset, 2 may wait, 4 carries its own subscription.
 pub(crate) fn pull_request(
-    group: &str, topic: &str, queue_id: i32, offset: i64, sys_flag: i32, patience_millis: i64,
+    group: &str,
+    topic: &str,
+    queue_id: i32,
+    offset: i64,
+    sys_flag: i32,
+    patience_millis: i64,
 ) -> Request {
     let header = PullHeader {
         consumer_group: group.into(),
@@ -219,12 +270,22 @@ pub(crate) struct Pulled {
 impl Pulled {
     pub(crate) fn of(answer: &Frame) -> Self {
         let status = answer.head.remark.clone().unwrap_or_default();
-        let next = answer.header::<PullReply>().map_or(-1, |reply| reply.next_begin_offset);
-        Self { code: answer.response_code(), status, next, messages: decode_all(answer.body.clone()) }
+        let next = answer
+            .header::<PullReply>()
+            .map_or(-1, |reply| reply.next_begin_offset);
+        Self {
+            code: answer.response_code(),
+            status,
+            next,
+            messages: decode_all(answer.body.clone()),
+        }
     }
 
     pub(crate) fn bodies(&self) -> Vec<String> {
-        self.messages.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned()).collect()
+        self.messages
+            .iter()
+            .map(|message| String::from_utf8_lossy(&message.body).into_owned())
+            .collect()
     }
 }
 
