@@ -2,6 +2,8 @@
 //!
 //! `RUST_LOG`, where it is set, wins over the configuration.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
@@ -22,7 +24,9 @@ pub(crate) fn init() -> Option<LogLevels> {
     };
     let (filter, handle) = reload::Layer::new(filter);
     // Standard error, so that what the program itself prints stands alone on standard output.
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = fmt::layer()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     let ours = tracing_subscriber::registry()
         .with(filter)
         .with(lines)

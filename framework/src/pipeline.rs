@@ -214,6 +214,7 @@ fn settle(
     attempts: u32,
 ) -> Settlement {
     let (settlement, fate) = match failure.verdict {
+        Verdict::Retry if is_last(delivery) => (Settlement::Retry(None), "dead letter"),
         Verdict::Retry => (Settlement::Retry(None), "comes again"),
         Verdict::RetryAfter(delay) | Verdict::Suspend(delay) => {
             (Settlement::Retry(Some(delay)), "comes again")
@@ -225,6 +226,13 @@ fn settle(
         queue_id = delivery.queue_id, queue_offset = delivery.queue_offset, msg_id = %delivery.message_id, attempts,
         reconsume_times = delivery.reconsume_times, fate, error = %Chain(failure), "message not handled");
     settlement
+}
+
+/// Whether the broker gives up after this delivery.
+fn is_last(delivery: &Delivery) -> bool {
+    delivery
+        .max_reconsume_times
+        .is_some_and(|max| delivery.reconsume_times >= max)
 }
 
 /// A message that one listener wants again comes again for all of them; it is dead only when none wants it again.

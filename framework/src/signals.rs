@@ -5,7 +5,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::error::{Error, Result};
 
 /// Exit code of a process that was interrupted a second time: 128 + SIGINT, as shells count.
-pub(crate) const EXIT_INTERRUPTED: i32 = 130;
+const EXIT_INTERRUPTED: i32 = 130;
 
 /// Waits for signals. From its creation on they no longer end the process by themselves.
 #[derive(Debug)]
@@ -33,4 +33,35 @@ impl Signals {
             _ = self.terminate.recv() => "SIGTERM",
         }
     }
+
+    /// Waits for a start to be done, and says whether a signal came meanwhile: what was begun is finished, so that it can
+    /// be stopped in order. A second signal ends the process at once.
+    pub(crate) async fn start<T>(
+        &mut self,
+        start: impl Future<Output = Result<T>>,
+    ) -> Result<(T, bool)> {
+        tokio::pin!(start);
+        let mut interrupted = false;
+        loop {
+            tokio::select! {
+                started = &mut start => return started.map(|started| (started, interrupted)),
+                name = self.next() => {
+                    if interrupted {
+                        end_at_once(name);
+                    }
+                    announce(name);
+                    interrupted = true;
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn announce(signal: &str) {
+    tracing::info!(signal, "stopping; a second signal ends the process at once");
+}
+
+pub(crate) fn end_at_once(signal: &str) -> ! {
+    tracing::warn!(signal, "ending at once");
+    std::process::exit(EXIT_INTERRUPTED)
 }

@@ -53,7 +53,7 @@ impl Seen {
         };
         match tokio::time::timeout(DEADLINE, reached).await {
             Ok(all) => all,
-            Err(_) => panic!("{count} expected, seen {:?}", self.all()),
+            Err(_elapsed) => panic!("{count} expected, seen {:?}", self.all()),
         }
     }
 }
@@ -70,10 +70,19 @@ bindery.topics.orders.queues: 4
 
 /// An application with `output` and one handler of `input`; `more` is added to its configuration.
 fn app(folder: &Path, more: &str, handler: Handler, seen: &Seen) -> AppBuilder {
-    let file = folder.join(format!("{}.yaml", std::thread::current().name().unwrap_or("app").replace("::", "-")));
+    let file = folder.join(format!(
+        "{}.yaml",
+        std::thread::current()
+            .name()
+            .unwrap_or("app")
+            .replace("::", "-")
+    ));
     std::fs::write(&file, format!("{BINDINGS}\n---\n{more}\n")).unwrap();
     App::builder()
-        .options(LoadOptions { locations: vec![file], ..LoadOptions::default() })
+        .options(LoadOptions {
+            locations: vec![file],
+            ..LoadOptions::default()
+        })
         .without_inventory()
         .output("output")
         .handler(handler)
@@ -81,7 +90,10 @@ fn app(folder: &Path, more: &str, handler: Handler, seen: &Seen) -> AppBuilder {
 }
 
 fn embedded(folder: &Path) -> String {
-    format!("bindery.embedded: {{ enabled: true, store-dir: '{}' }}", folder.join("store").display())
+    format!(
+        "bindery.embedded: {{ enabled: true, store-dir: '{}' }}",
+        folder.join("store").display()
+    )
 }
 
 async fn send(app: &AppHandle, message: impl Into<Message<Order>>) -> SendReceipt {
@@ -99,25 +111,53 @@ async fn note(order: Json<Order>, seen: State<Seen>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_handled_with_tags_and_headers_and_the_store_is_left_clean() {
     async fn handle(order: Json<Order>, tag: Tags, headers: Headers, seen: State<Seen>) {
-        seen.add(format!("{} {} {}", order.id, tag.0, headers.get("ROCKET_MQ_TOPIC").unwrap_or("-")));
+        seen.add(format!(
+            "{} {} {}",
+            order.id,
+            tag.0,
+            headers.get("ROCKET_MQ_TOPIC").unwrap_or("-")
+        ));
     }
     let (folder, seen) = (tempfile::tempdir().unwrap(), Seen::default());
     let tags = "spring.cloud.stream.rocketmq.bindings.input.consumer.subscription: a || c";
     let config = format!("{}\n{tags}", embedded(folder.path()));
-    let app = app(folder.path(), &config, Handler::listen("input").to(handle), &seen).start().await.unwrap();
+    let app = app(
+        folder.path(),
+        &config,
+        Handler::listen("input").to(handle),
+        &seen,
+    )
+    .start()
+    .await
+    .unwrap();
     for (id, tag) in [(1, "a"), (2, "b"), (3, "c")] {
-        let receipt = send(&app, Message::new(order(id, 0)).tag(tag).key(format!("k-{id}"))).await;
+        let receipt = send(
+            &app,
+            Message::new(order(id, 0)).tag(tag).key(format!("k-{id}")),
+        )
+        .await;
         assert!(!receipt.msg_id.is_empty() && !receipt.offset_msg_id.is_empty());
     }
     let all: BTreeSet<String> = seen.wait(2).await.into_iter().collect();
-    assert_eq!(all, BTreeSet::from(["1 a orders".to_owned(), "3 c orders".to_owned()]));
+    assert_eq!(
+        all,
+        BTreeSet::from(["1 a orders".to_owned(), "3 c orders".to_owned()])
+    );
     app.shutdown().await.unwrap();
-    assert!(folder.path().join("store/commitlog").exists() && !folder.path().join("store/abort").exists());
+    assert!(
+        folder.path().join("store/commitlog").exists()
+            && !folder.path().join("store/abort").exists()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ordered_flow_keeps_one_queue_a_key_and_its_order_over_failures() {
-    async fn handle(order: Json<Order>, queue: QueueId, tried: Redelivery, seen: State<Seen>) -> Outcome {
+    async fn handle(
+        order: Json<Order>,
+        queue: QueueId,
+        tried: Redelivery,
+        seen: State<Seen>,
+    ) -> Outcome {
         if order.id == 3 && order.step == 1 && tried.broker == 0 {
             return Outcome::Retry;
         }
@@ -134,17 +174,33 @@ spring.cloud.stream:
     input.consumer: { orderly: true, suspend-current-queue-time-millis: 100 }
     output.producer.producer-type: Orderly";
     let config = format!("{}\n{ordered}", embedded(folder.path()));
-    let app = app(folder.path(), &config, Handler::listen("input").to(handle), &seen).start().await.unwrap();
+    let app = app(
+        folder.path(),
+        &config,
+        Handler::listen("input").to(handle),
+        &seen,
+    )
+    .start()
+    .await
+    .unwrap();
     for step in 0..3 {
         for id in 0..8 {
             // Java's partition of a Long key: |id| % 4.
-            assert_eq!(send(&app, order(id, step)).await.partition, Some(u32::try_from(id % 4).unwrap()));
+            assert_eq!(
+                send(&app, order(id, step)).await.partition,
+                Some(u32::try_from(id % 4).unwrap())
+            );
         }
     }
     let all = seen.wait(24).await;
     for id in 0..8 {
-        let own: Vec<&String> = all.iter().filter(|line| line.starts_with(&format!("{id}."))).collect();
-        let expected: Vec<String> = (0..3).map(|step| format!("{id}.{step} {}", id % 4)).collect();
+        let own: Vec<&String> = all
+            .iter()
+            .filter(|line| line.starts_with(&format!("{id}.")))
+            .collect();
+        let expected: Vec<String> = (0..3)
+            .map(|step| format!("{id}.{step} {}", id % 4))
+            .collect();
         assert_eq!(own, expected.iter().collect::<Vec<_>>());
     }
     app.shutdown().await.unwrap();
@@ -154,12 +210,23 @@ spring.cloud.stream:
 async fn a_delayed_message_is_handled_after_its_level_and_not_before() {
     let (folder, seen) = (tempfile::tempdir().unwrap(), Seen::default());
     let config = embedded(folder.path());
-    let app = app(folder.path(), &config, Handler::listen("input").to(note), &seen).start().await.unwrap();
+    let app = app(
+        folder.path(),
+        &config,
+        Handler::listen("input").to(note),
+        &seen,
+    )
+    .start()
+    .await
+    .unwrap();
     let sent = Instant::now();
     send(&app, Message::new(order(1, 0)).delay_level(1)).await;
     seen.wait(1).await;
     let took = sent.elapsed();
-    assert!(took >= Duration::from_millis(950) && took < Duration::from_secs(5), "took {took:?}");
+    assert!(
+        took >= Duration::from_millis(950) && took < Duration::from_secs(5),
+        "took {took:?}"
+    );
     app.shutdown().await.unwrap();
 }
 
@@ -178,14 +245,27 @@ spring.cloud.stream:
   bindings.dead: { destination: '%DLQ%group', group: dead }
   rocketmq.bindings.input.consumer: { max-reconsume-times: 2, delay-level-when-next-consume: 1 }";
     let config = format!("{}\n{limits}", embedded(folder.path()));
-    let app = app(folder.path(), &config, Handler::listen("input").to(handle), &seen)
-        .handler(Handler::listen("dead").to(dead))
-        .start()
-        .await
-        .unwrap();
+    let app = app(
+        folder.path(),
+        &config,
+        Handler::listen("input").to(handle),
+        &seen,
+    )
+    .handler(Handler::listen("dead").to(dead))
+    .start()
+    .await
+    .unwrap();
     let id = send(&app, order(9, 0)).await.msg_id;
     let all = seen.wait(4).await;
-    assert_eq!(all, [format!("0 {id}"), format!("1 {id}"), format!("2 {id}"), format!("dead 9 {id}")]);
+    assert_eq!(
+        all,
+        [
+            format!("0 {id}"),
+            format!("1 {id}"),
+            format!("2 {id}"),
+            format!("dead 9 {id}")
+        ]
+    );
     app.shutdown().await.unwrap();
 }
 
@@ -193,7 +273,15 @@ spring.cloud.stream:
 async fn after_a_restart_the_group_goes_on_where_it_was() {
     let (folder, seen) = (tempfile::tempdir().unwrap(), Seen::default());
     let config = embedded(folder.path());
-    let first = app(folder.path(), &config, Handler::listen("input").to(note), &seen).start().await.unwrap();
+    let first = app(
+        folder.path(),
+        &config,
+        Handler::listen("input").to(note),
+        &seen,
+    )
+    .start()
+    .await
+    .unwrap();
     for id in 0..10 {
         send(&first, order(id, 0)).await;
     }
@@ -203,21 +291,56 @@ async fn after_a_restart_the_group_goes_on_where_it_was() {
     first.shutdown().await.unwrap();
 
     let seen = Seen::default();
-    let second = app(folder.path(), &config, Handler::listen("input").to(note), &seen).start().await.unwrap();
+    let second = app(
+        folder.path(),
+        &config,
+        Handler::listen("input").to(note),
+        &seen,
+    )
+    .start()
+    .await
+    .unwrap();
     send(&second, order(11, 0)).await;
     let all: BTreeSet<String> = seen.wait(2).await.into_iter().collect();
-    assert_eq!(all, BTreeSet::from(["10.0".to_owned(), "11.0".to_owned()]), "nothing is lost, nothing comes twice");
+    assert_eq!(
+        all,
+        BTreeSet::from(["10.0".to_owned(), "11.0".to_owned()]),
+        "nothing is lost, nothing comes twice"
+    );
     second.shutdown().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_applications_share_the_queues_and_the_last_one_gets_all() {
-    let (folder, seen_a, seen_b) = (tempfile::tempdir().unwrap(), Seen::default(), Seen::default());
+    let (folder, seen_a, seen_b) = (
+        tempfile::tempdir().unwrap(),
+        Seen::default(),
+        Seen::default(),
+    );
     let config = embedded(folder.path());
-    let a = app(folder.path(), &config, Handler::listen("input").to(note), &seen_a).start().await.unwrap();
-    let cluster = format!("spring.cloud.stream.rocketmq.binder.name-server: {}", a.name_server().unwrap());
+    let a = app(
+        folder.path(),
+        &config,
+        Handler::listen("input").to(note),
+        &seen_a,
+    )
+    .start()
+    .await
+    .unwrap();
+    let cluster = format!(
+        "spring.cloud.stream.rocketmq.binder.name-server: {}",
+        a.name_server().unwrap()
+    );
     let other = tempfile::tempdir().unwrap();
-    let b = app(other.path(), &cluster, Handler::listen("input").to(note), &seen_b).start().await.unwrap();
+    let b = app(
+        other.path(),
+        &cluster,
+        Handler::listen("input").to(note),
+        &seen_b,
+    )
+    .start()
+    .await
+    .unwrap();
 
     assigned(&a, 2).await;
     assigned(&b, 2).await;
@@ -238,8 +361,12 @@ async fn two_applications_share_the_queues_and_the_last_one_gets_all() {
     for id in 40..50 {
         send(&a, order(id, 0)).await;
     }
-    let all: BTreeSet<String> =
-        seen_a.wait(before + 10).await.into_iter().chain(seen_b.all()).collect();
+    let all: BTreeSet<String> = seen_a
+        .wait(before + 10)
+        .await
+        .into_iter()
+        .chain(seen_b.all())
+        .collect();
     assert_eq!(all.len(), 50, "nothing is lost");
     a.shutdown().await.unwrap();
 }
@@ -249,7 +376,12 @@ async fn assigned(app: &AppHandle, queues: usize) {
     let input = app.input("input").unwrap();
     let reached = async {
         loop {
-            let own = input.assignment().await.into_iter().filter(|queue| queue.destination == "orders").count();
+            let own = input
+                .assignment()
+                .await
+                .into_iter()
+                .filter(|queue| queue.destination == "orders")
+                .count();
             if own == queues {
                 return;
             }
@@ -257,7 +389,10 @@ async fn assigned(app: &AppHandle, queues: usize) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    if tokio::time::timeout(DEADLINE, reached).await.is_err() {
-        panic!("{queues} queues expected, has {:?}", input.assignment().await);
-    }
+    let in_time = tokio::time::timeout(DEADLINE, reached).await.is_ok();
+    assert!(
+        in_time,
+        "{queues} queues expected, has {:?}",
+        input.assignment().await
+    );
 }

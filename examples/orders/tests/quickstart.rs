@@ -37,7 +37,13 @@ impl Program {
             .unwrap();
         let out = lines(child.stdout.take().unwrap());
         let err = lines(child.stderr.take().unwrap());
-        Self { child, out, err, said: Vec::new(), folder }
+        Self {
+            child,
+            out,
+            err,
+            said: Vec::new(),
+            folder,
+        }
     }
 
     /// The next line of standard output.
@@ -48,7 +54,9 @@ impl Program {
     /// Reads the log until a line holds `text`; the rest of that line.
     fn log_after(&mut self, text: &str) -> String {
         loop {
-            let Ok(line) = self.err.recv_timeout(DEADLINE) else { panic!("no `{text}` in {:#?}", self.said) };
+            let Ok(line) = self.err.recv_timeout(DEADLINE) else {
+                panic!("no `{text}` in {:#?}", self.said)
+            };
             self.said.push(line.clone());
             if let Some((_, rest)) = line.split_once(text) {
                 return rest.to_owned();
@@ -63,7 +71,11 @@ impl Program {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
+        let sent = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.child.id().to_string())
+            .status()
+            .unwrap();
         assert!(sent.success());
     }
 
@@ -125,15 +137,28 @@ fn the_account_is_printed_an_order_is_handled_and_the_store_is_left_clean() {
 
     let address = program.web_address();
     let answer = post(&address, "/orders", r#"{"item":"tea","quantity":2}"#);
-    assert!(answer.starts_with("HTTP/1.1 202") && answer.contains("msgId"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 202") && answer.contains("msgId"),
+        "{answer}"
+    );
     program.log_after("order received over HTTP is handled");
 
-    assert!(program.store().join("abort").exists(), "a running store has its abort file");
+    assert!(
+        program.store().join("abort").exists(),
+        "a running store has its abort file"
+    );
     let asked = Instant::now();
     program.signal("INT");
     let status = program.child.wait().unwrap();
-    assert!(status.success() && asked.elapsed() < Duration::from_secs(3), "{status}, {:?}", asked.elapsed());
-    assert!(!program.store().join("abort").exists(), "a stopped store has none");
+    assert!(
+        status.success() && asked.elapsed() < Duration::from_secs(3),
+        "{status}, {:?}",
+        asked.elapsed()
+    );
+    assert!(
+        !program.store().join("abort").exists(),
+        "a stopped store has none"
+    );
 }
 
 #[test]
@@ -153,20 +178,49 @@ fn three_mistakes_are_reported_at_once_with_positions_and_exit_code_78() {
     let folder = tempfile::tempdir().unwrap();
     let mistaken = std::fs::read_to_string(CONFIG)
         .unwrap()
-        .replace("partition-key-expression: payload", "partition-key-expresion: payload")
-        .replace("        input-standard:\n          destination", "        input-standrad:\n          destination")
+        .replace(
+            "partition-key-expression: payload",
+            "partition-key-expresion: payload",
+        )
+        .replace(
+            "        input-standard:\n          destination",
+            "        input-standrad:\n          destination",
+        )
         + "\n---\nspring.config.activate.on-profile: big\nspring.cloud.stream.rocketmq.bindings.input-normal.consumer.consume-from-where: CONSUME_FROM_FRIST_OFFSET\n";
     let file = folder.path().join("application.yaml");
     std::fs::write(&file, mistaken).unwrap();
-    let output = run_to_end(folder.path(), &[&format!("--bindery.config={}", file.display())]);
+    let output = run_to_end(
+        folder.path(),
+        &[&format!("--bindery.config={}", file.display())],
+    );
     assert_eq!(output.0, Some(78), "{}", output.1);
-    for expected in ["partition-key-expresion", "input-standrad", "CONSUME_FROM_FRIST_OFFSET", "application.yaml:"] {
-        assert!(output.1.contains(expected), "no `{expected}` in\n{}", output.1);
+    for expected in [
+        "partition-key-expresion",
+        "input-standrad",
+        "CONSUME_FROM_FRIST_OFFSET",
+        "application.yaml:",
+    ] {
+        assert!(
+            output.1.contains(expected),
+            "no `{expected}` in\n{}",
+            output.1
+        );
     }
-    for suggestion in ["partition-key-expression", "input-standard", "CONSUME_FROM_FIRST_OFFSET"] {
-        assert!(output.1.contains(suggestion), "no suggestion `{suggestion}` in\n{}", output.1);
+    for suggestion in [
+        "partition-key-expression",
+        "input-standard",
+        "CONSUME_FROM_FIRST_OFFSET",
+    ] {
+        assert!(
+            output.1.contains(suggestion),
+            "no suggestion `{suggestion}` in\n{}",
+            output.1
+        );
     }
-    assert!(!folder.path().join(".bindery").exists(), "nothing was started");
+    assert!(
+        !folder.path().join(".bindery").exists(),
+        "nothing was started"
+    );
 }
 
 #[test]
@@ -174,15 +228,30 @@ fn a_taken_port_is_told_with_the_key_that_changes_it() {
     let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let folder = tempfile::tempdir().unwrap();
-    let arguments = [format!("--bindery.config={CONFIG}"), format!("--server.port={port}")];
+    let arguments = [
+        format!("--bindery.config={CONFIG}"),
+        format!("--server.port={port}"),
+    ];
     let (code, told) = run_to_end(folder.path(), &[&arguments[0], &arguments[1]]);
     assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains(&port.to_string()) && told.contains("server.port"), "{told}");
-    assert!(!folder.path().join(".bindery").exists(), "nothing was started");
+    assert!(
+        told.contains(&port.to_string()) && told.contains("server.port"),
+        "{told}"
+    );
+    assert!(
+        !folder.path().join(".bindery").exists(),
+        "nothing was started"
+    );
 }
 
 fn run_to_end(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_orders")).args(arguments).current_dir(folder).output().unwrap();
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let output = Command::new(env!("CARGO_BIN_EXE_orders"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::handler::AppContext;
 use crate::log::LogLevels;
 use crate::registry::{BindingSource, Handler};
+use crate::signals::{self, Signals};
 
 /// Where an application begins: [`App::builder`].
 #[derive(Debug, Clone, Copy)]
@@ -222,18 +223,17 @@ impl AppBuilder {
             self.complete_program();
             return flags::answer(&flags, load(self.source, self.overrides, &self.program));
         }
-        let mut signals = crate::signals::Signals::listen()?;
-        let app = self.start().await?;
-        tokio::select! {
-            name = signals.next() => tracing::info!(signal = name, "stopping; a second signal ends the process at once"),
-            () = app.stopping() => {}
+        let mut signals = Signals::listen()?;
+        let (app, interrupted) = signals.start(self.start()).await?;
+        if !interrupted {
+            tokio::select! {
+                name = signals.next() => signals::announce(name),
+                () = app.stopping() => {}
+            }
         }
         tokio::select! {
             result = app.shutdown() => result,
-            name = signals.next() => {
-                tracing::warn!(signal = name, "ending at once");
-                std::process::exit(crate::signals::EXIT_INTERRUPTED);
-            }
+            name = signals.next() => signals::end_at_once(name),
         }
     }
 }

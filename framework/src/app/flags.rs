@@ -27,7 +27,7 @@ pub(super) fn answer(flags: &Flags, loaded: Result<Loaded, ConfigErrors>) -> Res
         (Ok(loaded), true) if flags.check => println!("{:#}", report_json(&loaded.warnings)),
         (Err(errors), true) => println!("{:#}", errors.to_json()),
         (Ok(loaded), false) if flags.check && !loaded.warnings.is_empty() => {
-            println!("{}", report_text(&loaded.warnings))
+            println!("{}", report_text(&loaded.warnings));
         }
         _ => {}
     }
