@@ -3,11 +3,14 @@
 
 mod mistakes;
 mod oracle;
+mod original;
 mod rules;
 mod sources;
 mod values;
 
-use super::{Config, ConfigErrors, DeclaredBinding, Diagnostic, LoadOptions, Loaded, Usage};
+use super::{
+    Config, ConfigErrors, DeclaredBinding, Diagnostic, LoadOptions, Loaded, SendType, Usage,
+};
 
 /// A program with inputs and outputs of these names.
 fn program(inputs: &[&str], outputs: &[&str]) -> Usage {
