@@ -290,6 +290,9 @@ impl CommitLog {
             .push(file);
         self.end.store(base, Ordering::SeqCst);
         tail.writer = Some(writer);
+        if let Some(thread) = self.preparer.get() {
+            thread.unpark();
+        }
         Ok(())
     }
 

@@ -55,6 +55,15 @@ impl Index {
     ) -> Result<Self, StoreError> {
         let mut files = Vec::new();
         for path in index_paths(&dir)? {
+            let length = fs::metadata(&path)
+                .map_err(|source| StoreError::io("read", &path, 0, source))?
+                .len();
+            if length == 0 {
+                // Left by a process that was killed while it made the file.
+                fs::remove_file(&path)
+                    .map_err(|source| StoreError::io("remove", &path, 0, source))?;
+                continue;
+            }
             let Some(file) = IndexFile::open(&path, shape, &space)? else {
                 warn!(path = %path.display(), "index file of another size is left alone");
                 continue;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::StoreError;
+use super::json_file::sync_folder;
 use super::mapped_file::lock_first_byte;
 
 /// The lock on a store folder; released when dropped. A file left behind by a killed process does not hold it.
@@ -65,7 +66,9 @@ impl AbortMark {
         let write = || {
             let mut file = File::create(&self.path)?;
             file.write_all(std::process::id().to_string().as_bytes())?;
-            file.sync_all()
+            file.sync_all()?;
+            // After a power failure the mark must be there, or the next start would trust everything.
+            self.path.parent().map_or(Ok(()), sync_folder)
         };
         write().map_err(|source| StoreError::io("write", &self.path, 0, source))
     }

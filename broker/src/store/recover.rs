@@ -20,6 +20,7 @@ use super::dispatch::Derived;
 use super::error::StoreError;
 use super::index::Index;
 use super::index_file::Shape;
+use super::json_file::sync_folder;
 use super::mapped_file::MappedFile;
 use super::queue_files::{QueueFiles, data_files};
 use super::queues::Queues;
@@ -135,7 +136,9 @@ fn load_index(
 /// Maps all files of the log. An empty last file, left by a crash at its creation, is deleted.
 fn load_log(config: &StoreConfig) -> Result<Vec<MappedFile>, StoreError> {
     let dir = config.commit_log_path();
-    std::fs::create_dir_all(&dir).map_err(|source| StoreError::io("create", &dir, 0, source))?;
+    let made =
+        std::fs::create_dir_all(&dir).and_then(|()| dir.parent().map_or(Ok(()), sync_folder));
+    made.map_err(|source| StoreError::io("create", &dir, 0, source))?;
     let expected = u64::from(config.commit_log_file_size);
     let len = usize::try_from(config.commit_log_file_size).unwrap_or(0);
     let list = data_files(&dir)?;
