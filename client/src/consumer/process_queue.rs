@@ -7,18 +7,19 @@
 //! ```
 //! Positions belong to an epoch. A reset begins a new one, and what still runs from an older one changes nothing any more: that is
 //! how a committed position never moves back or past an unfinished message (invariant I5).
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
 };
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{QueuePosition, message::MessageExt};
+use super::{
+    QueuePosition,
+    message::MessageExt,
+    queue_state::{CacheLimits, State},
+};
 use crate::{MessageQueue, sync::lock};
 
 /// A lock of the broker counts for so long after it was given, ms (`REBALANCE_LOCK_MAX_LIVE_TIME` of Java; the broker keeps it for
@@ -41,35 +42,6 @@ pub(crate) struct ProcessQueue {
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
-struct State {
-    epoch: u64,
-    /// No more batches are given out.
-    closed: bool,
-    /// Start position known.
-    begun: bool,
-    /// Offset and size of everything pulled and not finished: pending, running, or waiting to be tried again.
-    unfinished: BTreeMap<i64, usize>,
-    bytes: usize,
-    pending: VecDeque<MessageExt>,
-    /// Orderly without auto commit: succeeded, but neither committed nor rolled back.
-    uncommitted: Vec<MessageExt>,
-    /// Batches in a handler, of any epoch.
-    running: usize,
-    /// End of the last pull: everything below was pulled, or left out by the filter.
-    next_pull: i64,
-    max_offset: Option<i64>,
-    committed: Option<i64>,
-    persisted: Option<i64>,
-    /// Where we were when the ownership ended.
-    own: Option<i64>,
-    /// Broker id to pull from next.
-    pull_from: i64,
-    locked_at: Option<i64>,
-    last_pull: i64,
-    last_consume: i64,
-}
-
 /// Messages taken together.
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -84,15 +56,6 @@ pub(crate) struct PullPoint {
     pub(crate) offset: i64,
     pub(crate) committed: Option<i64>,
     pub(crate) broker_id: i64,
-}
-
-/// When pulling waits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CacheLimits {
-    pub(crate) messages: usize,
-    pub(crate) bytes: usize,
-    /// From the lowest unfinished offset to the last pulled one.
-    pub(crate) span: i64,
 }
 
 /// Numbers for the running info (code 307).
@@ -112,25 +75,7 @@ pub(crate) struct QueueNumbers {
 
 impl ProcessQueue {
     pub(crate) fn new(mq: MessageQueue, leave: CancellationToken, now: i64) -> Self {
-        let state = State {
-            epoch: 0,
-            closed: false,
-            begun: false,
-            unfinished: BTreeMap::new(),
-            bytes: 0,
-            pending: VecDeque::new(),
-            uncommitted: Vec::new(),
-            running: 0,
-            next_pull: 0,
-            max_offset: None,
-            committed: None,
-            persisted: None,
-            own: None,
-            pull_from: crate::instance::MASTER,
-            locked_at: None,
-            last_pull: now,
-            last_consume: now,
-        };
+        let state = State::new(now);
         Self {
             mq,
             leave,
@@ -410,41 +355,5 @@ impl ProcessQueue {
     }
 }
 
-impl State {
-    fn disown(&mut self) {
-        if self.begun {
-            self.begun = false;
-            self.epoch += 1;
-            self.own = self.committed.take();
-            self.clear();
-        }
-    }
-
-    fn clear(&mut self) {
-        self.unfinished.clear();
-        self.pending.clear();
-        self.uncommitted.clear();
-        self.bytes = 0;
-    }
-
-    /// Moves the position up to the lowest unfinished offset.
-    fn settle(&mut self) -> bool {
-        let lowest = self
-            .unfinished
-            .first_key_value()
-            .map_or(self.next_pull, |(offset, _)| *offset);
-        let moved = self.committed.is_none_or(|committed| lowest > committed);
-        if moved {
-            self.committed = Some(lowest);
-        }
-        moved
-    }
-
-    fn is_full(&self, limits: &CacheLimits) -> bool {
-        let span = self
-            .unfinished
-            .first_key_value()
-            .map_or(0, |(lowest, _)| self.next_pull - lowest);
-        self.unfinished.len() >= limits.messages || self.bytes >= limits.bytes || span > limits.span
-    }
-}
+#[cfg(test)]
+mod tests;

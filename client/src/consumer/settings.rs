@@ -2,7 +2,7 @@
 use std::time::Duration;
 
 use super::{
-    AllocateStrategy, ConsumeFrom, FilterExpression, MessageModel, process_queue::CacheLimits,
+    AllocateStrategy, ConsumeFrom, FilterExpression, MessageModel, queue_state::CacheLimits,
 };
 use crate::ClientError;
 
