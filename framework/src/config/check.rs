@@ -13,6 +13,7 @@ use super::{
     relaxed::nearest,
     report::{Diagnostic, DiagnosticKind},
     span::{Source, Span},
+    told::Told,
     typed::{BindingConfig, Config},
 };
 
@@ -65,23 +66,30 @@ impl Usage {
 /// Compares the configuration with the program: bindings nothing uses, names nothing configures, rules between keys that
 /// depend on the direction of a binding.
 ///
-/// [`Config::load`] does this by itself when [`LoadOptions::usage`](super::LoadOptions::usage) is given, and then
-/// reports what it finds together with everything else.
+/// [`Config::load_for`] does this by itself and reports what it finds together with everything else; this is for a
+/// configuration that was loaded before the program was known.
 #[must_use]
 pub fn check_usage(loaded: &Loaded, usage: &Usage) -> Vec<Diagnostic> {
-    usage_report(&loaded.config, &loaded.names, usage)
+    usage_report(&loaded.config, &loaded.names, usage, &Told::default())
 }
 
 const BINDINGS: &str = "spring.cloud.stream.bindings";
 
-pub(crate) fn usage_report(config: &Config, names: &[Named], usage: &Usage) -> Vec<Diagnostic> {
+pub(crate) fn usage_report(
+    config: &Config,
+    names: &[Named],
+    usage: &Usage,
+    told: &Told,
+) -> Vec<Diagnostic> {
     let mut report = Vec::new();
     let bindings: Vec<&Named> = names
         .iter()
         .filter(|named| named.section == BINDINGS)
         .collect();
     let mistyped = unused(config, &bindings, usage, &mut report);
-    undeclared(config, &bindings, usage, &mistyped, &mut report);
+    if !told.explains_bindings() {
+        undeclared(config, &bindings, usage, &mistyped, &mut report);
+    }
     for binding in config.bindings.values() {
         let is_input = usage
             .inputs
@@ -92,7 +100,11 @@ pub(crate) fn usage_report(config: &Config, names: &[Named], usage: &Usage) -> V
             .iter()
             .any(|declared| same(&declared.name, &binding.name))
             || config.output_bindings.contains(&binding.name);
-        sides(binding, is_input, is_output, usage, &mut report);
+        let needs_group = is_input && binding.group.is_none();
+        if needs_group && !told.explains(&binding.name, "group") {
+            report.push(no_group(binding, usage));
+        }
+        sides(binding, is_input, is_output, &mut report);
     }
     report
 }
@@ -224,17 +236,8 @@ fn undeclared(
     }
 }
 
-/// Keys that belong to the other side of a binding, or are missing on its own.
-fn sides(
-    binding: &BindingConfig,
-    is_input: bool,
-    is_output: bool,
-    usage: &Usage,
-    report: &mut Vec<Diagnostic>,
-) {
-    if is_input && binding.group.is_none() {
-        report.push(no_group(binding, usage));
-    }
+/// Keys that belong to the other side of a binding.
+fn sides(binding: &BindingConfig, is_input: bool, is_output: bool, report: &mut Vec<Diagnostic>) {
     if is_output && !is_input {
         only_output(binding, report);
     }

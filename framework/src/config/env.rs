@@ -41,15 +41,15 @@ impl KnownNames {
         }
     }
 
-    /// Names at `section`. The binder's own `bindings` speak of the same bindings as the stream's.
-    pub(crate) fn at<'a>(&'a self, section: &'a [String]) -> impl Iterator<Item = &'a str> {
-        let is_bindings = section.last().is_some_and(|last| last == "bindings");
+    /// Names at `section`, each once. The binder's own `bindings` speak of the same bindings as the stream's.
+    pub(crate) fn at(&self, section: &[String]) -> BTreeSet<&str> {
+        let is_bindings = |at: &[String]| at.last().is_some_and(|last| last == "bindings");
+        let of_section = |at: &[String]| at == section || (is_bindings(section) && is_bindings(at));
         self.names
             .iter()
-            .filter(move |(at, _)| {
-                at == section || (is_bindings && at.last().is_some_and(|last| last == "bindings"))
-            })
+            .filter(|(at, _)| of_section(at))
             .map(|(_, name)| name.as_str())
+            .collect()
     }
 }
 
@@ -219,6 +219,7 @@ impl<'a> Search<'a> {
         let names: Vec<String> = self
             .known
             .at(path)
+            .into_iter()
             .filter(|name| squash(name) == word)
             .map(str::to_owned)
             .collect();
@@ -252,7 +253,7 @@ impl<'a> Search<'a> {
             } else {
                 "name"
             };
-            let known: Vec<&str> = self.known.at(path).collect();
+            let known: Vec<&str> = self.known.at(path).into_iter().collect();
             let near = self.near(*used, &known);
             let message = match &near {
                 Some(near) => format!("{name} does not match any {what}; did you mean {near}?"),

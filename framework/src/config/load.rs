@@ -14,6 +14,7 @@ use super::{
     schema::{SCHEMA, Schema},
     search::Search,
     span::{SourceKind, Span},
+    told::Told,
     tree::Tree,
     typed::Compat,
     typing::{Typing, Values},
@@ -44,14 +45,15 @@ pub(crate) fn load(options: LoadOptions, usage: Option<&Usage>) -> Result<Loaded
     if config.bindery.compat == Compat::Lenient {
         layer::lenient(&mut report);
     }
-    destinations(&config, usage, &mut report);
-    rules::check(&config, &names, &mut report);
+    if files.is_empty() && usage.is_some_and(|usage| !usage.names().is_empty()) {
+        let nothing = Diagnostic::error(DiagnosticKind::File, "there is no application.yaml");
+        report.push(nothing.note(Search::new(&options).searched()));
+    }
+    let told = Told::of(&report);
+    destinations(&config, usage, &told, &mut report);
+    rules::check(&config, &names, &told, &mut report);
     if let Some(usage) = usage {
-        report.extend(check::usage_report(&config, &names, usage));
-        if files.is_empty() && !usage.names().is_empty() {
-            let nothing = Diagnostic::error(DiagnosticKind::File, "there is no application.yaml");
-            report.insert(0, nothing.note(Search::new(&options).searched()));
-        }
+        report.extend(check::usage_report(&config, &names, usage, &told));
     }
     in_source_order(&mut report, &files);
     if report.iter().any(Diagnostic::is_error) {
@@ -193,7 +195,7 @@ fn unowned(files: &Files<'_>) -> Option<Diagnostic> {
 }
 
 /// A binding needs a topic. Of a binding the program doesn't have, something else is said.
-fn destinations(config: &Config, usage: Option<&Usage>, report: &mut Vec<Diagnostic>) {
+fn destinations(config: &Config, usage: Option<&Usage>, told: &Told, report: &mut Vec<Diagnostic>) {
     let used = |name: &String| {
         usage.is_none_or(|usage| usage.declares(name)) || config.output_bindings.contains(name)
     };
@@ -203,12 +205,7 @@ fn destinations(config: &Config, usage: Option<&Usage>, report: &mut Vec<Diagnos
         .filter(|binding| binding.destination.is_empty() && used(&binding.name))
     {
         let key = format!("spring.cloud.stream.bindings.{}.destination", binding.name);
-        // A destination that is there and wrong has been told already.
-        let told = |diagnostic: &Diagnostic| {
-            let told = diagnostic.key.as_deref().unwrap_or_default();
-            layer::last_name(told) == "destination" && told.contains(&binding.name)
-        };
-        if report.iter().any(told) {
+        if told.explains(&binding.name, "destination") {
             continue;
         }
         let message = format!("binding `{}` has no destination", binding.name);

@@ -32,6 +32,7 @@ mod schema;
 mod search;
 mod section;
 mod span;
+mod told;
 mod tree;
 pub mod typed;
 mod typing;

@@ -5,6 +5,7 @@ use super::{
     relaxed::nearest,
     report::{Diagnostic, DiagnosticKind},
     span::Span,
+    told::Told,
     typed::{
         BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType, RocketmqBinding, SendType,
         Subscription,
@@ -17,18 +18,23 @@ const BINDERS: [&str; 2] = ["rocketmq", "memory"];
 const MANY_EXECUTIONS: u64 = 20;
 
 /// Checks `config`; `names` are the names of all documents.
-pub(crate) fn check(config: &Config, names: &[Named], report: &mut Vec<Diagnostic>) {
+pub(crate) fn check(config: &Config, names: &[Named], told: &Told, report: &mut Vec<Diagnostic>) {
     embedded(config, report);
     default_binder(config, report);
     for binding in config.bindings.values() {
         let rocketmq = config.rocketmq.binding(&binding.name);
         attempts(binding, report);
         binder(config, binding, report);
-        output(binding, rocketmq, report);
-        input(binding, rocketmq, report);
+        synchronous(binding, rocketmq, report);
+        if !told.explains(&binding.name, "partition-key-expression") {
+            partitioned(binding, rocketmq, report);
+        }
+        input(binding, rocketmq, told, report);
         expression(binding, report);
     }
-    unknown_rocketmq_bindings(names, report);
+    if !told.explains_bindings() {
+        unknown_rocketmq_bindings(names, report);
+    }
     groups(config, report);
     topics(config, report);
 }
@@ -117,66 +123,76 @@ fn attempts(binding: &BindingConfig, report: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Rules of the producer types.
-fn output(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
-    let producer = &binding.producer;
+/// Order needs sends that wait.
+fn synchronous(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
     let orderly = rocketmq.producer.producer_type == ProducerType::Orderly;
-    let has_key = producer.partition_key_expression.is_some();
-    let at = |key: &str| {
-        rocketmq
-            .positions
-            .of(key)
-            .or(binding.positions.of(key))
-            .or(binding.positions.section())
-    };
-    if (orderly || producer.is_partitioned()) && rocketmq.producer.send_type != SendType::Sync {
-        let span = rocketmq
-            .positions
-            .of("producer.send-type")
-            .or(at("producer.sync"));
-        let what = if orderly {
-            "an Orderly output"
-        } else {
-            "a partitioned output"
-        };
-        let message = format!("{what} keeps its order only with synchronous sends");
-        report.push(
-            conflict(message)
-                .key("send-type")
-                .at(span)
-                .suggest(Some("Sync".to_owned())),
-        );
+    if rocketmq.producer.send_type == SendType::Sync
+        || !(orderly || binding.producer.is_partitioned())
+    {
+        return;
     }
-    if orderly && !has_key && producer.partition_count != Some(1) {
-        let message = format!(
-            "Orderly output `{}` has nothing that decides the queue",
-            binding.name
-        );
+    let positions = &rocketmq.positions;
+    let what = if orderly {
+        "an Orderly output"
+    } else {
+        "a partitioned output"
+    };
+    let message = format!("{what} keeps its order only with synchronous sends");
+    report.push(
+        conflict(message)
+            .key("send-type")
+            .at(positions
+                .of("producer.send-type")
+                .or(positions.of_or_section("producer.sync")))
+            .suggest(Some("Sync".to_owned())),
+    );
+}
+
+/// Order needs something that decides the queue, and several partitions do too.
+fn partitioned(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
+    let BindingConfig {
+        name,
+        producer,
+        positions,
+        ..
+    } = binding;
+    let orderly = rocketmq.producer.producer_type == ProducerType::Orderly;
+    if producer.partition_key_expression.is_some() {
+        return;
+    }
+    if orderly && producer.partition_count != Some(1) {
         report.push(
-            conflict(message)
+            conflict(format!("Orderly output `{name}` has nothing that decides the queue"))
                 .key("producer-type")
-                .at(at("producer.producer-type"))
+                .at(rocketmq.positions.of_or_section("producer.producer-type"))
                 .label("give producer.partition-key-expression, or producer.partition-count: 1 for one queue"),
         );
-    } else if !has_key && let Some(count) = producer.partition_count.filter(|count| *count > 1) {
-        let message = format!("`partition-count: {count}` needs a partition-key-expression");
+    } else if let Some(count) = producer.partition_count.filter(|count| *count > 1) {
         report.push(
-            conflict(message)
-                .key("partition-count")
-                .at(at("producer.partition-count")),
+            conflict(format!(
+                "`partition-count: {count}` needs a partition-key-expression"
+            ))
+            .key("partition-count")
+            .at(positions.of_or_section("producer.partition-count")),
         );
     }
 }
 
 /// Rules of consumers.
-fn input(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
+fn input(
+    binding: &BindingConfig,
+    rocketmq: &RocketmqBinding,
+    told: &Told,
+    report: &mut Vec<Diagnostic>,
+) {
     if rocketmq.consumer.message_model == MessageModel::Broadcasting {
         broadcasting(rocketmq, report);
     }
     if let Subscription::Tags(text) = &rocketmq.consumer.subscription {
         subscription(text, rocketmq, report);
     }
-    if binding.consumer.partitioned && binding.group.is_none() {
+    let no_group = binding.group.is_none() && !told.explains(&binding.name, "group");
+    if binding.consumer.partitioned && no_group {
         let message = format!("`partitioned` input `{}` needs a group", binding.name);
         let span = binding.positions.of("consumer.partitioned");
         report.push(conflict(message).key("partitioned").at(span));

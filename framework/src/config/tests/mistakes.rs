@@ -46,6 +46,34 @@ fn three_mistakes_in_two_documents_are_one_report_of_three() {
 }
 
 #[test]
+fn what_a_mistyped_key_would_have_said_is_not_missed_again() {
+    let usage = program(&["in", "in2"], &["out"]);
+    let yaml = "\
+spring.cloud.stream:
+  default.consumer.max-attempts: 1
+  bindings:
+    in: { destination: t, gruop: g }
+    in2: { destinaton: t, consumer.group: g }
+    out: { destination: t, producer.partition-key-expresion: payload.id }
+  rocketmq.bindings.out.producer.producer-type: Orderly
+";
+    assert_eq!(
+        told(LoadOptions::from_text(yaml), Some(&usage)),
+        [
+            "error unknown-key 4:27 unknown key `gruop` -> group",
+            "error unknown-key 5:12 unknown key `destinaton` -> destination",
+            "error unknown-key 5:36 unknown key `group` -> spring.cloud.stream.bindings.in2.group",
+            "error unknown-key 6:37 unknown key `partition-key-expresion` -> partition-key-expression",
+        ]
+    );
+    let lost = "spring.cloud.stream:\n  bindngs:\n    in: { destination: t, group: g }\n  rocketmq.bindings.in.consumer.orderly: true\n";
+    assert_eq!(
+        told(LoadOptions::from_text(lost), Some(&usage)),
+        ["error unknown-key 2:3 unknown key `bindngs` -> bindings"]
+    );
+}
+
+#[test]
 fn the_report_shows_line_caret_and_suggestion() {
     let errors = Config::load_for(
         LoadOptions::from_text(THREE),
