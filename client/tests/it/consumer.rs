@@ -215,9 +215,9 @@ impl ConcurrentListener for Picky {
 async fn failed_messages_are_sent_back_with_the_level_of_the_context() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
-    ["good", "good", "bad", "good"]
-        .iter()
-        .for_each(|body| fake.store("t", "a", 0, body));
+    for body in ["good", "good", "bad", "good"] {
+        fake.store("t", "a", 0, body);
+    }
     let calls = Arc::new(AtomicUsize::new(0));
     let listener = Listener::concurrent(Picky {
         level: 4,
@@ -295,7 +295,7 @@ async fn the_retry_topic_takes_what_the_broker_refuses_to_take_back() {
         (frame.request_code() == RequestCode::CONSUMER_SEND_MSG_BACK)
             .then(|| Reply::code(ResponseCode::SYSTEM_ERROR))
     });
-    let seen: Arc<Mutex<Vec<(String, i32, Option<String>)>>> = Arc::default();
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let seen_by = Arc::clone(&seen);
     let listener = Listener::concurrent(move |batch: Vec<MessageExt>| {
         let message = &batch[0];
@@ -773,9 +773,9 @@ async fn an_orderly_queue_is_handed_over_when_the_running_handler_has_ended() {
 async fn a_suspended_orderly_queue_tries_again_in_place() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
-    ["m0", "m1", "m2"]
-        .iter()
-        .for_each(|body| fake.store("t", "a", 0, body));
+    for body in ["m0", "m1", "m2"] {
+        fake.store("t", "a", 0, body);
+    }
     let (clock, hands) = Clock::manual(1_000_000);
     let log: Arc<Mutex<Vec<(String, i32)>>> = Arc::default();
     let logged = Arc::clone(&log);
@@ -812,32 +812,34 @@ async fn a_suspended_orderly_queue_tries_again_in_place() {
     fake.stop().await;
 }
 
+/// Takes back what it got after three batches, and commits after six.
+struct Ledger(Log);
+impl bindery_client::OrderlyListener for Ledger {
+    async fn consume(
+        &self,
+        batch: Vec<MessageExt>,
+        context: &bindery_client::OrderlyContext,
+    ) -> OrderlyStatus {
+        context.set_auto_commit(false);
+        let mut log = self.0.lock().unwrap();
+        log.push(text(&batch[0]));
+        match log.len() {
+            3 => OrderlyStatus::Rollback,
+            6 => OrderlyStatus::Commit,
+            _ => OrderlyStatus::Success,
+        }
+    }
+}
+
 #[tokio::test]
 async fn rolled_back_batches_come_again_in_order() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
-    ["m0", "m1", "m2"]
-        .iter()
-        .for_each(|body| fake.store("t", "a", 0, body));
+    for body in ["m0", "m1", "m2"] {
+        fake.store("t", "a", 0, body);
+    }
     let (clock, hands) = Clock::manual(1_000_000);
     let log = Log::default();
-    struct Ledger(Log);
-    impl bindery_client::OrderlyListener for Ledger {
-        async fn consume(
-            &self,
-            batch: Vec<MessageExt>,
-            context: &bindery_client::OrderlyContext,
-        ) -> OrderlyStatus {
-            context.set_auto_commit(false);
-            let mut log = self.0.lock().unwrap();
-            log.push(text(&batch[0]));
-            match log.len() {
-                3 => OrderlyStatus::Rollback,
-                6 => OrderlyStatus::Commit,
-                _ => OrderlyStatus::Success,
-            }
-        }
-    }
     let listener = Listener::orderly(Ledger(Arc::clone(&log)));
     let consumer = on(fake.config().clock(clock))
         .listener(listener)

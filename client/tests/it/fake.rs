@@ -5,6 +5,7 @@
 //! client ─▶ Server ─▶ rules (first that answers wins) ─▶ else the plain behaviour over State ─▶ answer
 //! ```
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, HashMap},
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex},
@@ -430,12 +431,16 @@ impl State {
             self.commit(&header.consumer_group, queue.clone(), header.commit_offset);
         }
         let end = i64::try_from(self.queues.get(&queue).map_or(0, Vec::len)).unwrap();
-        if header.queue_offset == end {
-            self.held.push((queue, header.queue_offset, responder));
-        } else if header.queue_offset > end {
-            responder.send(Reply::code(ResponseCode::PULL_OFFSET_MOVED).with(&numbers(end, end)));
-        } else {
-            responder.send(self.found(&queue, header.queue_offset, header.max_msg_nums));
+        match header.queue_offset.cmp(&end) {
+            Ordering::Equal => self.held.push((queue, header.queue_offset, responder)),
+            Ordering::Greater => {
+                let reply = Reply::code(ResponseCode::PULL_OFFSET_MOVED);
+                responder.send(reply.with(&numbers(end, end)));
+            }
+            Ordering::Less => {
+                let reply = self.found(&queue, header.queue_offset, header.max_msg_nums);
+                responder.send(reply);
+            }
         }
     }
 
