@@ -18,6 +18,7 @@ mod allocate;
 mod builder;
 mod concurrent;
 pub(crate) mod core;
+mod handover;
 mod introspect;
 mod listener;
 mod message;

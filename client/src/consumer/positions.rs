@@ -151,11 +151,9 @@ impl ConsumerCore {
 
     /// Saves the positions that are unsaved; what fails stays unsaved. Answers whether all are saved.
     pub(super) async fn save(&self, queues: &[Arc<ProcessQueue>]) -> bool {
-        // Without a good lock another member may be ahead of us: then its word counts, not ours.
-        let now = self.now();
         let unsaved: Vec<_> = queues
             .iter()
-            .filter(|queue| !self.needs_locks() || queue.is_locked(now))
+            .filter(|queue| self.may_save(queue))
             .filter_map(|queue| Some((queue, queue.unsaved()?)))
             .collect();
         if unsaved.is_empty() {
@@ -219,7 +217,10 @@ pub(super) async fn save_rounds(core: Arc<ConsumerCore>) {
         clock
             .sleep(core.client.config.persist_offset_interval)
             .await;
-        all_saved = core.save(&core.held()).await;
+        // A queue that is being given up saves its position itself, once.
+        let mut queues = core.held();
+        queues.retain(|queue| !queue.leave.is_cancelled());
+        all_saved = core.save(&queues).await;
     }
 }
 

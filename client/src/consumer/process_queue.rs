@@ -31,6 +31,10 @@ pub(crate) struct ProcessQueue {
     pub(crate) mq: MessageQueue,
     /// Cancelled when the queue is to be given up.
     pub(crate) leave: CancellationToken,
+    /// The group had other members when the queue was assigned to us.
+    pub(crate) contested: bool,
+    /// The connection to its broker broke: somebody else may have had it since.
+    pub(crate) doubtful: AtomicBool,
     /// Assigned to us again while it is being given up.
     pub(crate) wanted_again: AtomicBool,
     /// In line for a worker; for an orderly queue also while a worker has it.
@@ -74,11 +78,18 @@ pub(crate) struct QueueNumbers {
 }
 
 impl ProcessQueue {
-    pub(crate) fn new(mq: MessageQueue, leave: CancellationToken, now: i64) -> Self {
+    pub(crate) fn new(
+        mq: MessageQueue,
+        leave: CancellationToken,
+        contested: bool,
+        now: i64,
+    ) -> Self {
         let state = State::new(now);
         Self {
             mq,
             leave,
+            contested,
+            doubtful: AtomicBool::new(false),
             wanted_again: AtomicBool::new(false),
             queued: AtomicBool::new(false),
             moved: Notify::new(),

@@ -1,15 +1,12 @@
 //! The life of one queue with this consumer.
 //!
 //! ```text
-//! acquire (lock if orderly, position) ─▶ pull ─▶ filter ─▶ process queue ─▶ workers
-//!                                          ▲                    │ full
-//!                                          └──── has room ◀─────┘
-//! leave ─▶ running handlers end ─▶ position saved ─▶ unlocked ─▶ gone
+//! acquire ─▶ still ours? ─▶ pull (long poll) ─▶ filter ─▶ process queue ─▶ workers
+//!                ▲                                             │ full
+//!                └──────────────── has room ◀──────────────────┘
+//! told to leave ─▶ release
 //! ```
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bindery_protocol::{
     codes::ResponseCode,
@@ -21,7 +18,6 @@ use bytes::{Buf, Bytes};
 use super::{
     MessageExt, MessageModel, Origin,
     core::{ConsumerCore, Subscription},
-    orderly::LOCK_TIMEOUT,
     process_queue::{ProcessQueue, PullPoint},
 };
 use crate::{
@@ -41,9 +37,6 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 const AFTER_FLOW_CONTROL: Duration = Duration::from_millis(20);
 /// Pause after a heartbeat that the broker was missing.
 const AFTER_HEARTBEAT: Duration = Duration::from_millis(100);
-/// First pause when another member still has the lock; doubled up to [`LONGEST_LOCK_WAIT`].
-const FIRST_LOCK_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(1);
 
 const COMMIT: i32 = 1;
 const SUSPEND: i32 = 2;
@@ -62,12 +55,7 @@ async fn pull_on(core: &Arc<ConsumerCore>, queue: &Arc<ProcessQueue>) {
     core.acquire(queue, None).await;
     loop {
         core.not_paused().await;
-        if core.needs_locks() && !queue.is_locked(core.now()) {
-            let own = queue.end_ownership();
-            // A handler of ours may still run although the lock is lost; a new one must not run beside it.
-            queue.is_idle().await;
-            core.acquire(queue, own).await;
-        }
+        core.keep(queue).await;
         queue.has_room(&core.settings.limits).await;
         tokio::select! {
             biased;
@@ -79,39 +67,6 @@ async fn pull_on(core: &Arc<ConsumerCore>, queue: &Arc<ProcessQueue>) {
 }
 
 impl ConsumerCore {
-    /// Locks the queue if it must be locked, finds the position and saves it if it was found by rule. Goes on until it succeeds.
-    async fn acquire(&self, queue: &ProcessQueue, own: Option<i64>) {
-        let clock = &self.client.config.clock;
-        let mut wait = FIRST_LOCK_WAIT;
-        loop {
-            let acquired = async {
-                if self.needs_locks() && !self.lock_queue(queue).await? {
-                    return Ok(false);
-                }
-                self.begin(queue, own).await?;
-                Ok::<_, ClientError>(true)
-            };
-            match acquired.await {
-                Ok(true) => break,
-                Ok(false) => {
-                    tracing::debug!(queue = %queue.mq, group = self.group(), "another member still has the lock");
-                    clock.sleep(wait).await;
-                    wait = (wait * 2).min(LONGEST_LOCK_WAIT);
-                }
-                Err(error) => {
-                    tracing::warn!(queue = %queue.mq, group = self.group(), %error, "queue not acquired yet");
-                    clock.sleep(AFTER_ERROR).await;
-                }
-            }
-        }
-        if let Some(offset) = queue.unsaved()
-            && (self.settings.model == MessageModel::Broadcasting
-                || !self.save_one(queue, offset).await)
-        {
-            self.unsaved.notify_one();
-        }
-    }
-
     async fn pull_once(self: &Arc<Self>, queue: &Arc<ProcessQueue>) {
         let Some(point) = queue.pull_point(self.now()) else {
             // Begun again by a reset in a moment, or about to leave.
@@ -312,60 +267,6 @@ impl ConsumerCore {
                 tracing::warn!(queue = %queue.mq, group = self.group(), %error, "pull refused");
                 AFTER_ERROR
             }
-        }
-    }
-
-    /// The ordered end of a queue here. Running handlers get their time, so that their results count and the next owner does not run
-    /// the same messages; only then the position is saved and the lock given back.
-    async fn release(self: &Arc<Self>, queue: &Arc<ProcessQueue>) {
-        queue.close();
-        tokio::select! {
-            biased;
-            () = queue.is_idle() => {}
-            () = self.kill.cancelled() => {}
-            () = self.client.config.clock.sleep(self.settings.grace) => {
-                tracing::warn!(queue = %queue.mq, group = self.group(), "queue given up while handlers still run: their messages come again");
-            }
-        }
-        let ours = !self.needs_locks() || queue.is_locked(self.now());
-        let last = queue.unsaved().filter(|_| ours);
-        queue.end_epoch();
-        if let Some(offset) = last {
-            self.save_last(queue, offset).await;
-        }
-        if self.needs_locks() {
-            self.unlock(queue).await;
-        }
-        self.with_held(|held| held.remove(&queue.mq));
-        if queue.wanted_again.load(Ordering::Acquire) {
-            self.rebalance_soon();
-        }
-    }
-
-    async fn save_last(&self, queue: &Arc<ProcessQueue>, offset: i64) {
-        if self.settings.model == MessageModel::Broadcasting {
-            self.save(std::slice::from_ref(queue)).await;
-        } else {
-            self.save_one(queue, offset).await;
-        }
-    }
-
-    /// Also when we know of no lock: the answer to a request for one may have been on its way. Only an own lock is given back.
-    async fn unlock(&self, queue: &ProcessQueue) {
-        let Ok(addr) = self.client.routes.master(&queue.mq.broker_name) else {
-            return;
-        };
-        let unlocked = self
-            .client
-            .unlock_queues(
-                &addr,
-                self.group(),
-                std::slice::from_ref(&queue.mq),
-                LOCK_TIMEOUT,
-            )
-            .await;
-        if let Err(error) = unlocked {
-            tracing::warn!(queue = %queue.mq, group = self.group(), %error, "queue not unlocked: the lock ends by itself within a minute");
         }
     }
 }

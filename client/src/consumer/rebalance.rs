@@ -78,22 +78,21 @@ impl ConsumerCore {
                 continue;
             };
             self.known.first_look(topic, Some(&route));
-            let mine = match self.settings.model {
-                MessageModel::Broadcasting => route.subscribe.clone(),
+            let (mine, contested) = match self.settings.model {
+                MessageModel::Broadcasting => (route.subscribe.clone(), false),
                 MessageModel::Clustering => {
                     let Some(members) = self.members(&route, &mut members_of).await else {
                         balanced = false;
                         continue;
                     };
-                    allocate(
-                        self.settings.strategy,
-                        &route.subscribe,
-                        &members,
-                        &self.client.id,
-                    )
+                    {
+                        let me = &self.client.id;
+                        let mine = allocate(self.settings.strategy, &route.subscribe, &members, me);
+                        (mine, members.len() > 1)
+                    }
                 }
             };
-            self.assign(topic, mine);
+            self.assign(topic, mine, contested);
         }
         balanced
     }
@@ -155,7 +154,7 @@ impl ConsumerCore {
         }
     }
 
-    fn assign(self: &Arc<Self>, topic: &str, mine: Vec<MessageQueue>) {
+    fn assign(self: &Arc<Self>, topic: &str, mine: Vec<MessageQueue>, contested: bool) {
         let mine: BTreeSet<_> = mine.into_iter().collect();
         let new = self.with_held(|held| {
             for (mq, queue) in held.iter().filter(|(mq, _)| mq.topic == topic) {
@@ -169,7 +168,7 @@ impl ConsumerCore {
             let mut new = Vec::new();
             for mq in mine {
                 if let Entry::Vacant(place) = held.entry(mq) {
-                    let queue = ProcessQueue::new(place.key().clone(), self.stop.child_token(), self.now());
+                    let queue = ProcessQueue::new(place.key().clone(), self.stop.child_token(), contested, self.now());
                     new.push(Arc::clone(place.insert(Arc::new(queue))));
                 }
             }

@@ -23,11 +23,13 @@ use crate::{ClientError, body, consumer::core::ConsumerCore};
 pub(super) struct Inbound {
     client: Weak<Shared>,
     peer: Peer,
+    addr: String,
 }
 
 impl Inbound {
-    pub(super) fn new(client: Weak<Shared>, peer: Peer) -> Self {
-        Self { client, peer }
+    pub(super) fn new(client: Weak<Shared>, peer: Peer, addr: &str) -> Self {
+        let addr = addr.to_owned();
+        Self { client, peer, addr }
     }
 }
 
@@ -48,6 +50,7 @@ impl Service for Inbound {
         };
         if self.peer == Peer::Broker && !client.stop.is_cancelled() {
             tracing::info!(peer = %connection.peer(), "connection to a broker ended");
+            client.disconnected(&self.addr);
         }
     }
 }

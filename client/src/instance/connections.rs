@@ -157,7 +157,7 @@ impl Shared {
             connect_timeout: self.config.connect_timeout,
             ..ConnectOptions::default()
         };
-        let service: Arc<dyn Service> = Arc::new(Inbound::new(self.this.clone(), peer));
+        let service: Arc<dyn Service> = Arc::new(Inbound::new(self.this.clone(), peer, addr));
         let connection = Connection::connect(addr, options, service)
             .await
             .inspect_err(|_| {

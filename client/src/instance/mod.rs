@@ -253,6 +253,16 @@ impl Shared {
         read(&self.consumers).get(group).cloned()
     }
 
+    /// The connection to a broker ended: it may give our queues to others.
+    fn disconnected(&self, addr: &str) {
+        let brokers = self.routes.brokers_at(addr);
+        for consumer in read(&self.consumers).values() {
+            for broker in &brokers {
+                consumer.doubt(broker);
+            }
+        }
+    }
+
     /// A broker was reached again. It may have been restarted: then it knows neither members nor locks.
     fn reconnected(&self) {
         for consumer in read(&self.consumers).values() {

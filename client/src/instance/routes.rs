@@ -126,6 +126,18 @@ impl Routes {
             })
     }
 
+    /// Names of the brokers with this address.
+    pub(super) fn brokers_at(&self, addr: &str) -> Vec<String> {
+        let brokers = read(&self.brokers);
+        let there =
+            |addresses: &BTreeMap<i64, String>| addresses.values().any(|known| known == addr);
+        brokers
+            .iter()
+            .filter(|(_, addresses)| there(addresses))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
     /// Addresses of all known brokers, or of masters alone.
     pub(crate) fn addresses(&self, masters_only: bool) -> Vec<String> {
         let brokers = read(&self.brokers);

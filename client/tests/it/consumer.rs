@@ -574,9 +574,103 @@ async fn queues_are_shared_and_inherited_without_a_double() {
     store(800..1000);
     until("a thousand", || counts.lock().unwrap().len() == 1000).await;
     first.shutdown().await;
+    let twice = counts
+        .lock()
+        .unwrap()
+        .values()
+        .filter(|count| **count > 1)
+        .count();
     assert!(
-        counts.lock().unwrap().values().all(|count| *count == 1),
-        "each handed over at the right place"
+        twice <= 20,
+        "at most what was in handlers at a hand-over, not {twice}"
+    );
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_slow_handler_of_the_old_owner_does_not_move_the_position_back() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 1);
+    for number in 0..5 {
+        fake.store("t", "a", 0, &format!("m{number}"));
+    }
+    let gate = Arc::new(Semaphore::new(0));
+    let done = Arc::new(AtomicUsize::new(0));
+    let (at_gate, counted) = (Arc::clone(&gate), Arc::clone(&done));
+    let listener = Listener::concurrent(move |batch: Vec<MessageExt>| {
+        let (gate, done) = (Arc::clone(&at_gate), Arc::clone(&counted));
+        async move {
+            if text(&batch[0]) == "m2" {
+                gate.acquire().await.unwrap().forget();
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+            ConcurrentStatus::Success
+        }
+    });
+    let first = on(fake.config().instance_name("b"))
+        .listener(listener)
+        .start()
+        .await
+        .unwrap();
+    until("all but one", || done.load(Ordering::Relaxed) == 4).await;
+    let log = Log::default();
+    let heir = on(fake.config().instance_name("a"))
+        .listener(logging(&log))
+        .start()
+        .await
+        .unwrap();
+    until("the heir begins with the unfinished one", || {
+        log.lock().unwrap().len() == 3
+    })
+    .await;
+    fake.store("t", "a", 0, "m5");
+    until("the heir goes on", || log.lock().unwrap().len() == 4).await;
+    gate.add_permits(1);
+    until("the late end", || done.load(Ordering::Relaxed) == 5).await;
+    first.shutdown().await;
+    heir.shutdown().await;
+    let commits = fake.state.lock().unwrap().commits.clone();
+    let commits: Vec<_> = commits
+        .iter()
+        .filter(|(at, _)| *at == queue(0))
+        .map(|(_, offset)| *offset)
+        .collect();
+    assert!(
+        commits.is_sorted() && commits.last() == Some(&6),
+        "{commits:?}"
+    );
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn after_a_broken_connection_a_higher_position_of_others_counts() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 1);
+    fake.store("t", "a", 0, "m0");
+    let log = Log::default();
+    let consumer = consumer(&fake)
+        .listener(logging(&log))
+        .start()
+        .await
+        .unwrap();
+    until("the first message", || log.lock().unwrap().len() == 1).await;
+    fake.cut(|state| {
+        state.commits.clear();
+        state.offsets.insert(("g".to_owned(), queue(0)), 3);
+    });
+    for number in 1..4 {
+        fake.store("t", "a", 0, &format!("m{number}"));
+    }
+    until("it goes on", || log.lock().unwrap().len() == 2).await;
+    consumer.shutdown().await;
+    assert_eq!(*log.lock().unwrap(), ["m0", "m3"]);
+    let commits = fake.state.lock().unwrap().commits.clone();
+    assert!(
+        commits
+            .iter()
+            .filter(|(at, _)| *at == queue(0))
+            .all(|(_, offset)| *offset >= 3),
+        "{commits:?}"
     );
     fake.stop().await;
 }

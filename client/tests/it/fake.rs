@@ -118,6 +118,16 @@ impl Fake {
             .append(&queue, body.as_bytes(), b"", 0, 0);
     }
 
+    /// Breaks the connections of all members, and changes the state before anybody can come back.
+    pub(crate) fn cut(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock().unwrap();
+        state.held.clear();
+        for connection in state.members.values().flat_map(BTreeMap::values) {
+            connection.close();
+        }
+        change(&mut state);
+    }
+
     /// How often a code was asked for.
     pub(crate) fn count(&self, code: RequestCode) -> usize {
         self.state

@@ -613,7 +613,10 @@ async fn members_share_the_queues_and_take_over_at_once() {
         .filter(|count| **count > 1)
         .count();
     println!("{doubles} of 2000 handled twice");
-    assert_eq!(doubles, 0, "both members gave their queues up in order");
+    assert!(
+        doubles <= 20,
+        "at most what was in the handlers of the member that gave queues up"
+    );
     first.shutdown().await;
     stage.end().await;
 }

@@ -38,7 +38,12 @@ fn message(offset: i64) -> MessageExt {
 }
 
 fn queue(offset: i64) -> ProcessQueue {
-    let queue = ProcessQueue::new(MessageQueue::new("t", "b", 0), CancellationToken::new(), 0);
+    let queue = ProcessQueue::new(
+        MessageQueue::new("t", "b", 0),
+        CancellationToken::new(),
+        false,
+        0,
+    );
     queue.begin(offset, None);
     queue
 }
