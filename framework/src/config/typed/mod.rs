@@ -5,7 +5,7 @@
 //! ```
 //! Defaults are already filled in: `spring.cloud.stream.default.*` is merged into each binding and the `RocketMQ` binder's
 //! settings into each `RocketMQ` binding, so that a reader never asks two places. Every struct keeps the [`Positions`] of
-//! the keys that were written down, so that checks which need the program (see [`check`](crate::config::check)) can still
+//! the keys that were written down, so that checks which need the program (see [`check_usage`](crate::config::check_usage)) can still
 //! point at file, line and column.
 
 mod binding;
