@@ -151,35 +151,29 @@ impl FromStr for BigDecimal {
     type Err = BigDecimalError;
 
     fn from_str(text: &str) -> Result<Self, BigDecimalError> {
-        let refused = || BigDecimalError(text.to_owned());
-        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-            Some((mantissa, exponent)) => (
-                mantissa,
-                exponent
-                    .parse::<i32>()
-                    .map_err(|_source: std::num::ParseIntError| refused())?,
-            ),
-            None => (text, 0),
-        };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let unsigned = whole.strip_prefix(['-', '+']).unwrap_or(whole);
-        let all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-        if unsigned.len() + fraction.len() == 0 || !all_digits(unsigned) || !all_digits(fraction) {
-            return Err(refused());
-        }
-        let scale = i32::try_from(fraction.len())
-            .ok()
-            .and_then(|digits| digits.checked_sub(exponent));
-        let scale = scale
-            .filter(|scale| scale.abs() <= MAX_SCALE)
-            .ok_or_else(refused)?;
-        let sign = if whole.starts_with('-') { "-" } else { "" };
-        let unscaled = format!("{sign}{unsigned}{fraction}").parse::<BigInt>();
-        Ok(Self {
-            unscaled: unscaled.map_err(|_source: num_bigint::ParseBigIntError| refused())?,
-            scale,
-        })
+        read(text).ok_or_else(|| BigDecimalError(text.to_owned()))
     }
+}
+
+fn read(text: &str) -> Option<BigDecimal> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let unsigned = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    let digits = format!("{unsigned}{fraction}");
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let scale = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
+    let magnitude: BigInt = digits.parse().ok()?;
+    let unscaled = if whole.starts_with('-') {
+        -magnitude
+    } else {
+        magnitude
+    };
+    (scale.unsigned_abs() <= MAX_SCALE.unsigned_abs()).then_some(BigDecimal { unscaled, scale })
 }
 
 impl fmt::Display for BigDecimal {

@@ -104,7 +104,11 @@ pub enum HeaderError {
 }
 
 fn instead_of(instead: &str) -> String {
-    if instead.is_empty() { String::new() } else { format!("; use {instead}") }
+    if instead.is_empty() {
+        String::new()
+    } else {
+        format!("; use {instead}")
+    }
 }
 
 impl Headers {
@@ -117,7 +121,10 @@ impl Headers {
     /// The headers of a received message: its user-visible properties, in wire order, and the facts of its delivery.
     ///
     /// The older binder's typed headers (`spring_json_header_types`) get their type back.
-    pub fn received<N, V>(properties: impl IntoIterator<Item = (N, V)>, delivery: Arc<Delivery>) -> Self
+    pub fn received<N, V>(
+        properties: impl IntoIterator<Item = (N, V)>,
+        delivery: Arc<Delivery>,
+    ) -> Self
     where
         N: AsRef<str>,
         V: Into<Arc<str>>,
@@ -135,13 +142,19 @@ impl Headers {
         if let Some(types) = types {
             headers.retype(&types);
         }
-        headers.received = Some(Arc::new(Received { delivery, texts: OnceLock::new() }));
+        headers.received = Some(Arc::new(Received {
+            delivery,
+            texts: OnceLock::new(),
+        }));
         headers
     }
 
     fn retype(&mut self, types: &str) {
         // A header of another library that we can't read is no reason to refuse the message.
-        let Ok(types) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(types) else { return };
+        let Ok(types) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(types)
+        else {
+            return;
+        };
         for (name, value) in Arc::make_mut(&mut self.set) {
             if let Some(java_type) = types.get(&**name).and_then(serde_json::Value::as_str) {
                 *value = HeaderValue::typed(value.as_str(), java_type);
@@ -166,7 +179,9 @@ impl Headers {
 
     /// Takes a header away; says whether it was there.
     pub fn remove(&mut self, name: &str) -> bool {
-        let Resolved::Set(name) = names::resolve(name) else { return false };
+        let Resolved::Set(name) = names::resolve(name) else {
+            return false;
+        };
         if !self.set.iter().any(|(existing, _)| &**existing == name) {
             return false;
         }
@@ -184,15 +199,24 @@ impl Headers {
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&HeaderValue> {
         match names::resolve(name) {
-            Resolved::Set(name) => self.set.iter().find(|(existing, _)| &**existing == name).map(|(_, value)| value),
+            Resolved::Set(name) => self
+                .set
+                .iter()
+                .find(|(existing, _)| &**existing == name)
+                .map(|(_, value)| value),
             Resolved::Fact(fact) => self.fact(fact),
         }
     }
 
     fn fact(&self, fact: &str) -> Option<&HeaderValue> {
         let received = self.received.as_ref()?;
-        let texts = received.texts.get_or_init(|| fact_texts(&received.delivery));
-        texts.iter().find(|(name, _)| *name == fact).map(|(_, value)| value)
+        let texts = received
+            .texts
+            .get_or_init(|| fact_texts(&received.delivery));
+        texts
+            .iter()
+            .find(|(name, _)| *name == fact)
+            .map(|(_, value)| value)
     }
 
     /// All headers that were set, in order, without the facts of the delivery.
@@ -202,7 +226,10 @@ impl Headers {
 
     /// All facts of the delivery under the newer binder's names (`ROCKET_MQ_TOPIC`, …); empty for a message to be sent.
     pub fn facts(&self) -> impl Iterator<Item = (String, &HeaderValue)> {
-        let texts = self.received.iter().flat_map(|r| r.texts.get_or_init(|| fact_texts(&r.delivery)));
+        let texts = self
+            .received
+            .iter()
+            .flat_map(|r| r.texts.get_or_init(|| fact_texts(&r.delivery)));
         texts.map(|(name, value)| (format!("ROCKET_MQ_{name}"), value))
     }
 
@@ -215,7 +242,8 @@ impl Headers {
     /// The payload's content type, else what Spring Cloud Stream 2.x called the original content type.
     #[must_use]
     pub fn content_type(&self) -> Option<&str> {
-        self.get(names::CONTENT_TYPE).or_else(|| self.get(names::ORIGINAL_CONTENT_TYPE))
+        self.get(names::CONTENT_TYPE)
+            .or_else(|| self.get(names::ORIGINAL_CONTENT_TYPE))
     }
 
     /// The tag.
@@ -226,14 +254,17 @@ impl Headers {
 
     /// The keys, one by one.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.get(names::KEYS).unwrap_or_default().split_ascii_whitespace()
+        self.get(names::KEYS)
+            .unwrap_or_default()
+            .split_ascii_whitespace()
     }
 
     /// Takes over the headers of a received message that are absent here, as `copy_headers` does for a handler's
     /// answer: never the delay and never the facts of the delivery.
     pub fn copy_absent_from(&mut self, inbound: &Self) {
         for (name, value) in inbound.iter() {
-            let travels = name != names::DELAY && !names::is_one_hop(name) && name != names::PARTITION;
+            let travels =
+                name != names::DELAY && !names::is_one_hop(name) && name != names::PARTITION;
             if travels && self.value(name).is_none() && names::reserved(name).is_none() {
                 self.insert(name, value.clone());
             }
@@ -243,7 +274,9 @@ impl Headers {
     /// Sets the tag, the keys or another header as part of a chain; a mistake is told by [`outgoing`](Self::outgoing).
     pub(crate) fn add_key(&mut self, key: &str) {
         if key.contains(char::is_whitespace) && self.mistake.is_none() {
-            self.mistake = Some(Box::new(HeaderError::BlankInKey { key: key.to_owned() }));
+            self.mistake = Some(Box::new(HeaderError::BlankInKey {
+                key: key.to_owned(),
+            }));
         }
         let keys = match self.get(names::KEYS) {
             Some(present) if !present.is_empty() => format!("{present} {key}"),
@@ -264,8 +297,15 @@ fn fact_texts(delivery: &Delivery) -> Vec<(&'static str, HeaderValue)> {
         (fact::SYS_FLAG, delivery.sys_flag.into()),
         (fact::RECONSUME_TIMES, delivery.reconsume_times.into()),
     ];
-    let optional = [(fact::BORN_HOST, &delivery.born_host), (fact::TRANSACTION_ID, &delivery.transaction_id)];
-    texts.extend(optional.into_iter().filter_map(|(name, text)| Some((name, HeaderValue::text(text.clone()?)))));
+    let optional = [
+        (fact::BORN_HOST, &delivery.born_host),
+        (fact::TRANSACTION_ID, &delivery.transaction_id),
+    ];
+    texts.extend(
+        optional
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, HeaderValue::text(text.clone()?)))),
+    );
     texts
 }
 
@@ -277,7 +317,8 @@ impl Index<&str> for Headers {
     /// # Panics
     /// When there is no such header; use [`Headers::get`] where it may be missing.
     fn index(&self, name: &str) -> &str {
-        self.get(name).unwrap_or_else(|| panic!("no header `{name}`"))
+        self.get(name)
+            .unwrap_or_else(|| panic!("no header `{name}`"))
     }
 }
 
@@ -289,7 +330,10 @@ impl PartialEq for Headers {
 
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).entries(self.facts()).finish()
+        f.debug_map()
+            .entries(self.iter())
+            .entries(self.facts())
+            .finish()
     }
 }
 

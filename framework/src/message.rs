@@ -31,7 +31,10 @@ pub struct Message<T = Bytes> {
 impl<T> Message<T> {
     /// A message without headers.
     pub fn new(payload: T) -> Self {
-        Self { payload, headers: Headers::new() }
+        Self {
+            payload,
+            headers: Headers::new(),
+        }
     }
 
     /// A message of these parts.
@@ -66,7 +69,10 @@ impl<T> Message<T> {
 
     /// The same headers with another payload.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Message<U> {
-        Message { payload: change(self.payload), headers: self.headers }
+        Message {
+            payload: change(self.payload),
+            headers: self.headers,
+        }
     }
 
     /// Sets the tag by which consumers select messages.
@@ -111,12 +117,19 @@ impl<T> Message<T> {
 
 impl Message<Bytes> {
     /// A received message: its body as it was on the wire, its user-visible properties and the facts of its delivery.
-    pub fn received<N, V>(body: Bytes, properties: impl IntoIterator<Item = (N, V)>, delivery: Arc<Delivery>) -> Self
+    pub fn received<N, V>(
+        body: Bytes,
+        properties: impl IntoIterator<Item = (N, V)>,
+        delivery: Arc<Delivery>,
+    ) -> Self
     where
         N: AsRef<str>,
         V: Into<Arc<str>>,
     {
-        Self { payload: body, headers: Headers::received(properties, delivery) }
+        Self {
+            payload: body,
+            headers: Headers::received(properties, delivery),
+        }
     }
 }
 

@@ -5,11 +5,13 @@ pub use inventory;
 pub use crate::binding::{BindError, Bindings, BoundField};
 pub use crate::handler::probe;
 pub use crate::handler::{
-    BoxFuture, Failure, FromMessage, HandlerResult, IntoOutcome, MessageContext, Rejection, Reply, Requirement,
+    BoxFuture, Failure, FromMessage, HandlerResult, IntoOutcome, MessageContext, Rejection, Reply,
+    Requirement,
 };
 pub use crate::main_entry::run_main;
 pub use crate::registry::{
-    BindingSource, Direction, FieldDescriptor, HandlerDescriptor, HandlerKind, OnUnmatched, SourceDescriptor, SourceEntry,
+    BindingSource, Direction, FieldDescriptor, HandlerDescriptor, HandlerKind, OnUnmatched,
+    SourceDescriptor, SourceEntry,
 };
 
 pub use crate::handler::{header_argument, header_or_default, optional_header, payload_argument};

@@ -1,6 +1,6 @@
 //! The arguments of attributes: a leading text and `key = value` pairs, with the nearest right key for a wrong one.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -148,6 +148,22 @@ pub(crate) fn crate_path(renamed: Option<&LitStr>) -> Result<TokenStream> {
         Some(text) => text.parse::<Path>().map(|path| quote!(#path)),
         None => Ok(quote!(::bindery)),
     }
+}
+
+/// The same tokens at another place: the compiler reports a call where its path begins and its parentheses end.
+pub(crate) fn at(span: Span, tokens: &TokenStream) -> TokenStream {
+    let moved = tokens.clone().into_iter().map(|token| match token {
+        TokenTree::Group(group) => {
+            let mut moved = Group::new(group.delimiter(), at(span, &group.stream()));
+            moved.set_span(span);
+            TokenTree::Group(moved)
+        }
+        mut other => {
+            other.set_span(span);
+            other
+        }
+    });
+    moved.collect()
 }
 
 /// Whether an attribute has this name, however it is qualified.

@@ -67,7 +67,7 @@ fn check(function: &ItemFn) -> Result<()> {
     }
     if sig.inputs.len() != 1 {
         return Err(Error::new(
-            sig.inputs.span(),
+            sig.paren_token.span.join(),
             "the main function takes one argument: `app: AppBuilder`",
         ));
     }

@@ -49,7 +49,11 @@ impl ContentType {
     }
 
     fn known(text: &str) -> Self {
-        Self { text: text.to_owned(), essence: text.to_owned(), charset: None }
+        Self {
+            text: text.to_owned(),
+            essence: text.to_owned(),
+            charset: None,
+        }
     }
 
     /// The whole text, with its parameters.
@@ -67,7 +71,8 @@ impl ContentType {
     /// `application/json`, `text/json` or a type ending in `+json`.
     #[must_use]
     pub fn is_json(&self) -> bool {
-        matches!(self.essence.as_str(), "application/json" | "text/json") || self.essence.ends_with("+json")
+        matches!(self.essence.as_str(), "application/json" | "text/json")
+            || self.essence.ends_with("+json")
     }
 
     /// `text/*` except `text/json`.
@@ -114,20 +119,33 @@ impl FromStr for ContentType {
         let text = text.trim().trim_matches('"');
         let mut parts = text.split(';');
         let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
-        let well_formed = essence.split_once('/').is_some_and(|(main, sub)| is_token(main) && is_token(sub));
+        let well_formed = essence
+            .split_once('/')
+            .is_some_and(|(main, sub)| is_token(main) && is_token(sub));
         if !well_formed {
-            return Err(ContentTypeError { text: text.to_owned() });
+            return Err(ContentTypeError {
+                text: text.to_owned(),
+            });
         }
-        let charset = parts.filter_map(|parameter| parameter.split_once('=')).find_map(|(name, value)| {
-            let value = value.trim().trim_matches('"').to_ascii_lowercase();
-            name.trim().eq_ignore_ascii_case("charset").then_some(value)
-        });
-        Ok(Self { text: text.to_owned(), essence, charset })
+        let charset = parts
+            .filter_map(|parameter| parameter.split_once('='))
+            .find_map(|(name, value)| {
+                let value = value.trim().trim_matches('"').to_ascii_lowercase();
+                name.trim().eq_ignore_ascii_case("charset").then_some(value)
+            });
+        Ok(Self {
+            text: text.to_owned(),
+            essence,
+            charset,
+        })
     }
 }
 
 fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+*".contains(&b))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+*".contains(&b))
 }
 
 impl fmt::Display for ContentType {

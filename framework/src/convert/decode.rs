@@ -33,7 +33,9 @@ pub enum DecodeError {
         source: std::str::Utf8Error,
     },
     /// The text has a charset that is not supported.
-    #[error("the payload's charset is not supported: `{content_type}`; UTF-8, US-ASCII and ISO-8859-1 are")]
+    #[error(
+        "the payload's charset is not supported: `{content_type}`; UTF-8, US-ASCII and ISO-8859-1 are"
+    )]
     Charset {
         /// The message's content type.
         content_type: ContentType,
@@ -48,7 +50,9 @@ pub enum DecodeError {
         content_type: ContentType,
     },
     /// The binding is strict and the message is labelled as something else.
-    #[error("the message is labelled `{content_type}`, the argument takes JSON and the binding is strict")]
+    #[error(
+        "the message is labelled `{content_type}`, the argument takes JSON and the binding is strict"
+    )]
     NotJson {
         /// The message's content type.
         content_type: ContentType,
@@ -56,7 +60,11 @@ pub enum DecodeError {
 }
 
 fn at_path(path: &str) -> String {
-    if path.is_empty() || path == "." { String::new() } else { format!(" at `{path}`") }
+    if path.is_empty() || path == "." {
+        String::new()
+    } else {
+        format!(" at `{path}`")
+    }
 }
 
 /// Reads the payload as JSON. A label other than JSON is ignored, as many producers mislabel, unless the binding is
@@ -64,7 +72,10 @@ fn at_path(path: &str) -> String {
 ///
 /// # Errors
 /// [`DecodeError`] with the path, line and column.
-pub fn decode_json<T: DeserializeOwned>(message: &Message, delivery: &Delivery) -> Result<T, DecodeError> {
+pub fn decode_json<T: DeserializeOwned>(
+    message: &Message,
+    delivery: &Delivery,
+) -> Result<T, DecodeError> {
     let content_type = content_type(message, delivery)?;
     if content_type.is_java_object() {
         return Err(DecodeError::JavaObject { content_type });
@@ -80,10 +91,18 @@ pub fn decode_json<T: DeserializeOwned>(message: &Message, delivery: &Delivery) 
 fn json_error<T: DeserializeOwned>(bytes: &[u8], plain: serde_json::Error) -> DecodeError {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     match serde_path_to_error::deserialize::<_, T>(&mut reader) {
-        Ok(_) => DecodeError::Json { type_name: type_name::<T>(), path: String::new(), source: plain },
+        Ok(_) => DecodeError::Json {
+            type_name: type_name::<T>(),
+            path: String::new(),
+            source: plain,
+        },
         Err(error) => {
             let path = error.path().to_string();
-            DecodeError::Json { type_name: type_name::<T>(), path, source: error.into_inner() }
+            DecodeError::Json {
+                type_name: type_name::<T>(),
+                path,
+                source: error.into_inner(),
+            }
         }
     }
 }
@@ -106,20 +125,31 @@ pub fn decode_string(message: &Message, delivery: &Delivery) -> Result<String, D
     let text = text_of(message, &content_type)?;
     let quoted = content_type.is_json() && text.trim_ascii_start().starts_with('"');
     // What starts with a quote but is no JSON string is a raw text that starts with a quote.
-    Ok(if quoted { serde_json::from_str(&text).unwrap_or(text) } else { text })
+    Ok(if quoted {
+        serde_json::from_str(&text).unwrap_or(text)
+    } else {
+        text
+    })
 }
 
 fn text_of(message: &Message, content_type: &ContentType) -> Result<String, DecodeError> {
     let bytes = message.payload();
     if content_type.is_java_object() {
-        return Err(DecodeError::JavaObject { content_type: content_type.clone() });
+        return Err(DecodeError::JavaObject {
+            content_type: content_type.clone(),
+        });
     }
     match content_type.charset() {
-        None => Err(DecodeError::Charset { content_type: content_type.clone() }),
+        None => Err(DecodeError::Charset {
+            content_type: content_type.clone(),
+        }),
         Some(Charset::Latin1) => Ok(bytes.iter().copied().map(char::from).collect()),
         Some(Charset::Utf8 | Charset::Ascii) => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text.to_owned()),
-            Err(source) => Err(DecodeError::NotUtf8 { valid_up_to: source.valid_up_to(), source }),
+            Err(source) => Err(DecodeError::NotUtf8 {
+                valid_up_to: source.valid_up_to(),
+                source,
+            }),
         },
     }
 }

@@ -50,7 +50,9 @@ pub enum EncodeError {
         source: serde_json::Error,
     },
     /// No codec writes such a value under this content type.
-    #[error("no codec writes `{type_name}` as `{content_type}`; use `application/json`, or send a text or bytes")]
+    #[error(
+        "no codec writes `{type_name}` as `{content_type}`; use `application/json`, or send a text or bytes"
+    )]
     NoCodec {
         /// The payload's type.
         type_name: &'static str,
@@ -73,7 +75,11 @@ pub trait Payload: Send + Sync {
     ///
     /// # Errors
     /// [`EncodeError`]; the same payload and content type fail every time.
-    fn encode(&self, content_type: &ContentType, options: EncodeOptions) -> Result<Encoded, EncodeError>;
+    fn encode(
+        &self,
+        content_type: &ContentType,
+        options: EncodeOptions,
+    ) -> Result<Encoded, EncodeError>;
 
     /// The value of an expression over this payload and the headers, with the types the payload has: an `i64` field is
     /// a `Long`, so that its hash is the one a Java producer computes.
@@ -84,16 +90,23 @@ pub trait Payload: Send + Sync {
 }
 
 impl<T: Serialize + Send + Sync> Payload for T {
-    fn encode(&self, content_type: &ContentType, options: EncodeOptions) -> Result<Encoded, EncodeError> {
+    fn encode(
+        &self,
+        content_type: &ContentType,
+        options: EncodeOptions,
+    ) -> Result<Encoded, EncodeError> {
         match shape(self) {
             Shape::Bytes(bytes) => Ok(encoded(bytes, content_type)),
-            Shape::Text(_) if content_type.is_json() && options.json_strings => json(self, content_type),
+            Shape::Text(_) if content_type.is_json() && options.json_strings => {
+                json(self, content_type)
+            }
             Shape::Text(text) => encode_text(text, content_type),
             _ if content_type.is_json() => json(self, content_type),
             Shape::Scalar(text) if content_type.is_text() => encode_text(text, content_type),
-            Shape::Scalar(_) | Shape::Structure => {
-                Err(EncodeError::NoCodec { type_name: type_name::<T>(), content_type: content_type.clone() })
-            }
+            Shape::Scalar(_) | Shape::Structure => Err(EncodeError::NoCodec {
+                type_name: type_name::<T>(),
+                content_type: content_type.clone(),
+            }),
         }
     }
 
@@ -108,7 +121,11 @@ pub struct Quoted<T>(pub T);
 
 impl<T: Serialize + Send + Sync> Payload for Quoted<T> {
     fn encode(&self, content_type: &ContentType, _: EncodeOptions) -> Result<Encoded, EncodeError> {
-        let content_type = if content_type.is_json() { content_type.clone() } else { ContentType::json() };
+        let content_type = if content_type.is_json() {
+            content_type.clone()
+        } else {
+            ContentType::json()
+        };
         json(&self.0, &content_type)
     }
 
@@ -120,22 +137,38 @@ impl<T: Serialize + Send + Sync> Payload for Quoted<T> {
 fn json<T: Serialize>(value: &T, content_type: &ContentType) -> Result<Encoded, EncodeError> {
     match serde_json::to_vec(value) {
         Ok(bytes) => Ok(encoded(bytes, content_type)),
-        Err(source) => Err(EncodeError::Json { type_name: type_name::<T>(), source }),
+        Err(source) => Err(EncodeError::Json {
+            type_name: type_name::<T>(),
+            source,
+        }),
     }
 }
 
 fn encode_text(text: String, content_type: &ContentType) -> Result<Encoded, EncodeError> {
     if !content_type.is_text() {
-        let label = if content_type.is_json() { content_type } else { &ContentType::text() };
+        let label = if content_type.is_json() {
+            content_type
+        } else {
+            &ContentType::text()
+        };
         return Ok(encoded(text.into_bytes(), label));
     }
-    let refused = |reason| EncodeError::Charset { content_type: content_type.clone(), reason };
-    let bytes = match content_type.charset().ok_or_else(|| refused("the charset is not supported"))? {
+    let refused = |reason| EncodeError::Charset {
+        content_type: content_type.clone(),
+        reason,
+    };
+    let bytes = match content_type
+        .charset()
+        .ok_or_else(|| refused("the charset is not supported"))?
+    {
         Charset::Utf8 => text.into_bytes(),
         Charset::Ascii if text.is_ascii() => text.into_bytes(),
         Charset::Ascii => return Err(refused("US-ASCII lacks a character of it")),
         Charset::Latin1 => {
-            let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+            let bytes: Option<Vec<u8>> = text
+                .chars()
+                .map(|c| u8::try_from(u32::from(c)).ok())
+                .collect();
             bytes.ok_or_else(|| refused("ISO-8859-1 lacks a character of it"))?
         }
     };
@@ -143,5 +176,8 @@ fn encode_text(text: String, content_type: &ContentType) -> Result<Encoded, Enco
 }
 
 fn encoded(bytes: Vec<u8>, content_type: &ContentType) -> Encoded {
-    Encoded { bytes: bytes.into(), content_type: content_type.clone() }
+    Encoded {
+        bytes: bytes.into(),
+        content_type: content_type.clone(),
+    }
 }

@@ -30,11 +30,19 @@ impl<'a, T: Serialize + ?Sized> KeyRoot<'a, T> {
 
 impl<T: Serialize + ?Sized> Root for KeyRoot<'_, T> {
     fn whole(&self) -> Result<Value, RootError> {
-        Ok(message_value(SerdeRoot(self.payload).whole()?, self.headers))
+        Ok(message_value(
+            SerdeRoot(self.payload).whole()?,
+            self.headers,
+        ))
     }
 
     fn follow(&self, path: &[&str]) -> Result<Followed, RootError> {
-        follow(path, self.headers, |rest| SerdeRoot(self.payload).follow(rest), || self.whole())
+        follow(
+            path,
+            self.headers,
+            |rest| SerdeRoot(self.payload).follow(rest),
+            || self.whole(),
+        )
     }
 }
 
@@ -49,7 +57,10 @@ impl<'a> MessageRoot<'a> {
     /// The root of this message. Several expressions may be asked about one root.
     #[must_use]
     pub fn new(message: &'a Message) -> Self {
-        Self { message, payload: OnceCell::new() }
+        Self {
+            message,
+            payload: OnceCell::new(),
+        }
     }
 
     fn payload(&self) -> &Value {
@@ -65,17 +76,27 @@ impl<'a> MessageRoot<'a> {
 
 impl fmt::Debug for MessageRoot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessageRoot").field("headers", self.message.headers()).finish_non_exhaustive()
+        f.debug_struct("MessageRoot")
+            .field("headers", self.message.headers())
+            .finish_non_exhaustive()
     }
 }
 
 impl Root for MessageRoot<'_> {
     fn whole(&self) -> Result<Value, RootError> {
-        Ok(message_value(self.payload().clone(), self.message.headers()))
+        Ok(message_value(
+            self.payload().clone(),
+            self.message.headers(),
+        ))
     }
 
     fn follow(&self, path: &[&str]) -> Result<Followed, RootError> {
-        follow(path, self.message.headers(), |rest| Root::follow(self.payload(), rest), || self.whole())
+        follow(
+            path,
+            self.message.headers(),
+            |rest| Root::follow(self.payload(), rest),
+            || self.whole(),
+        )
     }
 }
 
@@ -96,12 +117,24 @@ fn follow(
     match path {
         ["payload", rest @ ..] => {
             let followed = payload(rest)?;
-            Ok(Followed { steps: followed.steps + 1, ..followed })
+            Ok(Followed {
+                steps: followed.steps + 1,
+                ..followed
+            })
         }
         // A header that is not there is null, like the key of a map.
-        ["headers", name, ..] => Ok(Followed { value: headers.value(name).map_or(Value::Null, header_value), steps: 2 }),
-        ["headers"] => Ok(Followed { value: headers_value(headers), steps: 1 }),
-        _ => Ok(Followed { value: whole()?, steps: 0 }),
+        ["headers", name, ..] => Ok(Followed {
+            value: headers.value(name).map_or(Value::Null, header_value),
+            steps: 2,
+        }),
+        ["headers"] => Ok(Followed {
+            value: headers_value(headers),
+            steps: 1,
+        }),
+        _ => Ok(Followed {
+            value: whole()?,
+            steps: 0,
+        }),
     }
 }
 
@@ -118,11 +151,21 @@ pub fn header_value(header: &HeaderValue) -> Value {
 }
 
 fn headers_value(headers: &Headers) -> Value {
-    let set = headers.iter().map(|(name, value)| (Value::from(name), header_value(value)));
-    let facts = headers.facts().map(|(name, value)| (Value::from(name), header_value(value)));
+    let set = headers
+        .iter()
+        .map(|(name, value)| (Value::from(name), header_value(value)));
+    let facts = headers
+        .facts()
+        .map(|(name, value)| (Value::from(name), header_value(value)));
     Value::map(set.chain(facts))
 }
 
 fn message_value(payload: Value, headers: &Headers) -> Value {
-    Value::record("Message", [("payload".into(), payload), ("headers".into(), headers_value(headers))])
+    Value::record(
+        "Message",
+        [
+            ("payload".into(), payload),
+            ("headers".into(), headers_value(headers)),
+        ],
+    )
 }

@@ -98,12 +98,21 @@ impl Serializer for Asker {
         Ok(Shape::Structure)
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<Shape, NotAsked> {
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+    ) -> Result<Shape, NotAsked> {
         // An enum is a JSON value with quotes, as Jackson writes it.
         Ok(Shape::Structure)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<Shape, NotAsked> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<Shape, NotAsked> {
         value.serialize(self)
     }
 
@@ -125,7 +134,11 @@ impl Serializer for Asker {
         Err(NotAsked)
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, NotAsked> {
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleStruct, NotAsked> {
         Err(NotAsked)
     }
 
@@ -143,7 +156,11 @@ impl Serializer for Asker {
         Err(NotAsked)
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, NotAsked> {
+    fn serialize_struct(
+        self,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeStruct, NotAsked> {
         Err(NotAsked)
     }
 

@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::MessageContext;
 use super::extract::{FromMessage, Requirement};
 use super::outcome::{Failure, IntoOutcome};
 use super::reply::{IntoReplies, Reply};
-use super::MessageContext;
 
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,7 +32,9 @@ where
         // The part before the first await runs here already, inside the guard.
         match catch_unwind(AssertUnwindSafe(|| self(cx))) {
             Ok(future) => catching(future),
-            Err(panic) => Box::pin(std::future::ready(Err(Failure::panicked(panic_message(&*panic))))),
+            Err(panic) => Box::pin(std::future::ready(Err(Failure::panicked(panic_message(
+                &*panic,
+            ))))),
         }
     }
 }

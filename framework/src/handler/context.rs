@@ -64,18 +64,31 @@ struct Entry {
 impl TypeMap {
     /// Puts a value in; it replaces the one of the same type.
     pub fn insert<T: Any + Send + Sync>(&mut self, value: T) {
-        self.values.insert(TypeId::of::<T>(), Entry { type_name: type_name::<T>(), value: Arc::new(value) });
+        self.values.insert(
+            TypeId::of::<T>(),
+            Entry {
+                type_name: type_name::<T>(),
+                value: Arc::new(value),
+            },
+        );
     }
 
     /// The value of this type.
     #[must_use]
     pub fn find<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.values.get(&TypeId::of::<T>())?.value.clone().downcast().ok()
+        self.values
+            .get(&TypeId::of::<T>())?
+            .value
+            .clone()
+            .downcast()
+            .ok()
     }
 }
 
 impl fmt::Debug for TypeMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.values.values().map(|entry| entry.type_name)).finish()
+        f.debug_set()
+            .entries(self.values.values().map(|entry| entry.type_name))
+            .finish()
     }
 }

@@ -33,27 +33,42 @@ pub struct HandlerError {
 impl HandlerError {
     /// The message is tried again, in this process and then by the broker.
     pub fn retry(error: impl Into<BoxError>) -> Self {
-        Self { verdict: Verdict::Retry, source: error.into() }
+        Self {
+            verdict: Verdict::Retry,
+            source: error.into(),
+        }
     }
 
     /// The message comes back after about this time.
     pub fn retry_after(delay: Duration, error: impl Into<BoxError>) -> Self {
-        Self { verdict: Verdict::RetryAfter(delay), source: error.into() }
+        Self {
+            verdict: Verdict::RetryAfter(delay),
+            source: error.into(),
+        }
     }
 
     /// The message is given up at once and becomes a dead letter.
     pub fn reject(error: impl Into<BoxError>) -> Self {
-        Self { verdict: Verdict::Reject, source: error.into() }
+        Self {
+            verdict: Verdict::Reject,
+            source: error.into(),
+        }
     }
 
     /// The message counts as handled; the error is logged and counted.
     pub fn skip(error: impl Into<BoxError>) -> Self {
-        Self { verdict: Verdict::Skip, source: error.into() }
+        Self {
+            verdict: Verdict::Skip,
+            source: error.into(),
+        }
     }
 
     /// An orderly input's queue waits this long before the message is tried again.
     pub fn suspend(pause: Duration, error: impl Into<BoxError>) -> Self {
-        Self { verdict: Verdict::Suspend(pause), source: error.into() }
+        Self {
+            verdict: Verdict::Suspend(pause),
+            source: error.into(),
+        }
     }
 
     /// What should become of the message.

@@ -22,7 +22,10 @@ mod header;
 mod payload;
 mod state;
 
-pub use facts::{BindingName, BornTime, Group, Keys, MessageId, QueueId, QueueOffset, Redelivery, StoreTime, Tags, Topic};
+pub use facts::{
+    BindingName, BornTime, Group, Keys, MessageId, QueueId, QueueOffset, Redelivery, StoreTime,
+    Tags, Topic,
+};
 pub use header::{header_argument, header_or_default, optional_header};
 pub use payload::{Text, payload_argument};
 pub use state::State;
@@ -46,7 +49,9 @@ pub trait FromMessage: Sized + Send {
     ///
     /// # Errors
     /// A [`Rejection`] when the message or the application doesn't have it; the handler is not called then.
-    fn from_message(cx: &MessageContext<'_>) -> impl Future<Output = Result<Self, Rejection>> + Send;
+    fn from_message(
+        cx: &MessageContext<'_>,
+    ) -> impl Future<Output = Result<Self, Rejection>> + Send;
 }
 
 /// Why an argument could not be made.

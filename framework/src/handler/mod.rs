@@ -25,8 +25,8 @@ pub use context::{AppContext, MessageContext, TypeMap};
 pub use delivery::Delivery;
 pub use error::HandlerError;
 pub use extract::{
-    BindingName, BornTime, FromMessage, Group, Keys, MessageId, QueueId, QueueOffset, Redelivery, Rejection, Requirement, State,
-    StoreTime, Tags, Text, Topic,
+    BindingName, BornTime, FromMessage, Group, Keys, MessageId, QueueId, QueueOffset, Redelivery,
+    Rejection, Requirement, State, StoreTime, Tags, Text, Topic,
 };
 pub use outcome::{Cause, Failure, IntoOutcome, Outcome, Verdict};
 pub use reply::{IntoReplies, Reply, ReplyValue};

@@ -70,7 +70,7 @@ pub enum Cause {
         argument: usize,
         /// Why not.
         #[source]
-        rejection: Rejection,
+        rejection: Box<Rejection>,
     },
     /// The handler returned an error.
     #[error("{0}")]
@@ -93,9 +93,15 @@ impl Failure {
         match error.into().downcast::<Carrier>() {
             Ok(carrier) => {
                 let HandlerError { verdict, source } = carrier.0;
-                Self { verdict, cause: Cause::Error(source) }
+                Self {
+                    verdict,
+                    cause: Cause::Error(source),
+                }
             }
-            Err(other) => Self { verdict: Verdict::Retry, cause: Cause::Error(other) },
+            Err(other) => Self {
+                verdict: Verdict::Retry,
+                cause: Cause::Error(other),
+            },
         }
     }
 
@@ -103,14 +109,28 @@ impl Failure {
     #[must_use]
     pub fn rejected(handler: &'static str, argument: usize, rejection: Rejection) -> Self {
         // The same bytes give the same result: no attempt could succeed. What the application lacks may come back.
-        let verdict = if rejection.is_permanent() { Verdict::Reject } else { Verdict::Retry };
-        Self { verdict, cause: Cause::Rejected { handler, argument, rejection } }
+        let verdict = if rejection.is_permanent() {
+            Verdict::Reject
+        } else {
+            Verdict::Retry
+        };
+        Self {
+            verdict,
+            cause: Cause::Rejected {
+                handler,
+                argument,
+                rejection: Box::new(rejection),
+            },
+        }
     }
 
     /// The failure of a handler that panicked.
     #[must_use]
     pub fn panicked(message: String) -> Self {
-        Self { verdict: Verdict::Retry, cause: Cause::Panicked { message } }
+        Self {
+            verdict: Verdict::Retry,
+            cause: Cause::Panicked { message },
+        }
     }
 }
 
@@ -145,7 +165,10 @@ impl IntoOutcome for Outcome {
             Self::Skip => Verdict::Skip,
             Self::Suspend(pause) => Verdict::Suspend(*pause),
         };
-        Err(Failure { verdict, cause: Cause::Answered(self) })
+        Err(Failure {
+            verdict,
+            cause: Cause::Answered(self),
+        })
     }
 }
 

@@ -31,13 +31,20 @@ pub struct Reply {
 
 impl Reply {
     fn new(output: usize, payload: impl Payload + 'static) -> Self {
-        Self { output, payload: Box::new(payload), headers: Headers::new() }
+        Self {
+            output,
+            payload: Box::new(payload),
+            headers: Headers::new(),
+        }
     }
 }
 
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply").field("output", &self.output).field("headers", &self.headers).finish_non_exhaustive()
+        f.debug_struct("Reply")
+            .field("output", &self.output)
+            .field("headers", &self.headers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -63,7 +70,11 @@ impl<T: Serialize + Send + Sync + 'static> IntoReplies for Json<T> {
 impl<T: Serialize + Send + Sync + 'static> IntoReplies for Message<T> {
     fn into_replies(self, output: usize) -> Result<Vec<Reply>, Failure> {
         let (payload, headers) = self.into_parts();
-        Ok(vec![Reply { output, payload: Box::new(payload), headers }])
+        Ok(vec![Reply {
+            output,
+            payload: Box::new(payload),
+            headers,
+        }])
     }
 }
 
@@ -133,6 +144,7 @@ pub mod probe {
     pub struct Probe<T>(PhantomData<T>);
 
     /// The probe of a value's type.
+    #[must_use]
     pub fn of<T>(_: &T) -> Probe<T> {
         Probe(PhantomData)
     }
@@ -223,7 +235,12 @@ pub mod probe {
         ///
         /// # Errors
         /// The failure the value stands for.
-        pub fn replies<L, T: IntoReplies>(self, _: L, value: T, output: usize) -> Result<Vec<Reply>, Failure> {
+        pub fn replies<L, T: IntoReplies>(
+            self,
+            _: L,
+            value: T,
+            output: usize,
+        ) -> Result<Vec<Reply>, Failure> {
             value.into_replies(output)
         }
     }
@@ -233,7 +250,12 @@ pub mod probe {
         ///
         /// # Errors
         /// None.
-        pub fn replies<L: Spread<T>, T>(self, list: L, value: T, output: usize) -> Result<Vec<Reply>, Failure> {
+        pub fn replies<L: Spread<T>, T>(
+            self,
+            list: L,
+            value: T,
+            output: usize,
+        ) -> Result<Vec<Reply>, Failure> {
             Ok(list.spread(value, output))
         }
     }
@@ -246,7 +268,10 @@ pub mod probe {
 
     impl<T: ReplyValue> Spread<Vec<T>> for IsList {
         fn spread(self, values: Vec<T>, output: usize) -> Vec<Reply> {
-            values.into_iter().map(|value| value.into_reply(output)).collect()
+            values
+                .into_iter()
+                .map(|value| value.into_reply(output))
+                .collect()
         }
     }
 
@@ -255,5 +280,4 @@ pub mod probe {
             vec![value.into_reply(output)]
         }
     }
-
 }

@@ -1,9 +1,6 @@
 //! Tests of extraction, outcomes, replies and panics, without a binder.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a failed unwrap is a failed test"
-)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -42,7 +39,13 @@ async fn call(handler: &Handler, body: &'static str, app: &AppContext) -> Handle
     let info = delivery();
     let properties = [("TAGS", "paid"), ("KEYS", "a b"), ("no", "42")];
     let message = Message::received(Bytes::from(body), properties, Arc::new(info.clone()));
-    handler.call(MessageContext { message: &message, info: &info, app }).await
+    handler
+        .call(MessageContext {
+            message: &message,
+            info: &info,
+            app,
+        })
+        .await
 }
 
 async fn outcome(handler: Handler, body: &'static str) -> HandlerResult {
@@ -51,14 +54,22 @@ async fn outcome(handler: Handler, body: &'static str) -> HandlerResult {
 
 #[tokio::test]
 async fn arguments_stand_in_any_order() {
-    async fn listener(headers: Headers, Json(order): Json<Order>, text: String, whole: Message, typed: Message<Order>) {
+    async fn listener(
+        headers: Headers,
+        Json(order): Json<Order>,
+        text: String,
+        whole: Message,
+        typed: Message<Order>,
+    ) {
         assert_eq!(order, Order { id: 1 });
         assert_eq!(text, "{\"id\":1}");
         assert_eq!(whole.payload(), &text);
         assert_eq!(typed.payload(), &order);
         assert_eq!(headers.get("ROCKET_TAGS"), Some("paid"));
     }
-    outcome(Handler::listen("input").to(listener), "{\"id\":1}").await.unwrap();
+    outcome(Handler::listen("input").to(listener), "{\"id\":1}")
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -73,24 +84,47 @@ async fn facts_of_the_delivery_are_arguments() {
         topic: Topic,
         BornTime(born): BornTime,
         tried: Redelivery,
-        (binding): BindingName,
+        binding: BindingName,
     ) {
-        assert_eq!((tags.as_str(), keys.len(), id.0.as_str()), ("paid", 2, "AC11"));
-        assert_eq!((queue, offset, topic.0.as_str()), (QueueId(3), QueueOffset(17), "orders"));
-        assert_eq!(born, SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
-        assert_eq!(tried, Redelivery { in_process: 1, broker: 2, max: Some(16) });
+        assert_eq!(
+            (tags.as_str(), keys.len(), id.0.as_str()),
+            ("paid", 2, "AC11")
+        );
+        assert_eq!(
+            (queue, offset, topic.0.as_str()),
+            (QueueId(3), QueueOffset(17), "orders")
+        );
+        assert_eq!(
+            born,
+            SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)
+        );
+        assert_eq!(
+            tried,
+            Redelivery {
+                in_process: 1,
+                broker: 2,
+                max: Some(16)
+            }
+        );
         assert_eq!(binding.0, "input");
     }
-    outcome(Handler::listen("input").to(listener), "").await.unwrap();
+    outcome(Handler::listen("input").to(listener), "")
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn a_payload_of_the_wrong_shape_is_rejected_for_good_and_says_where() {
     async fn listener(_: Json<Order>) {}
-    let failure = outcome(Handler::listen("input").to(listener), "{\"id\":\"x\"}").await.unwrap_err();
+    let failure = outcome(Handler::listen("input").to(listener), "{\"id\":\"x\"}")
+        .await
+        .unwrap_err();
     assert_eq!(failure.verdict, Verdict::Reject);
     let text = failure.to_string();
-    assert!(text.contains("argument 1") && text.contains("at `id`") && text.contains("line 1 column 9"), "{text}");
+    assert!(
+        text.contains("argument 1") && text.contains("at `id`") && text.contains("line 1 column 9"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -115,9 +149,16 @@ async fn an_outcome_is_the_verdict() {
     async fn acknowledged() -> Result<Outcome, std::fmt::Error> {
         Ok(Outcome::Ack)
     }
-    let failure = outcome(Handler::listen("input").to(later), "").await.unwrap_err();
+    let failure = outcome(Handler::listen("input").to(later), "")
+        .await
+        .unwrap_err();
     assert_eq!(failure.verdict, Verdict::RetryAfter(Duration::from_secs(1)));
-    assert!(outcome(Handler::listen("input").to(acknowledged), "").await.unwrap().is_empty());
+    assert!(
+        outcome(Handler::listen("input").to(acknowledged), "")
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -148,8 +189,13 @@ async fn a_panic_is_a_failure() {
     async fn listener() {
         panic!("boom {}", 1);
     }
-    let failure = outcome(Handler::listen("input").to(listener), "").await.unwrap_err();
-    assert_eq!((failure.verdict.clone(), failure.to_string().as_str()), (Verdict::Retry, "the handler panicked: boom 1"));
+    let failure = outcome(Handler::listen("input").to(listener), "")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (failure.verdict.clone(), failure.to_string().as_str()),
+        (Verdict::Retry, "the handler panicked: boom 1")
+    );
 }
 
 #[tokio::test]
@@ -160,11 +206,19 @@ async fn a_reply_keeps_its_payload_until_the_output_is_known() {
     let handler = Handler::listen("input").send_to("out").to(listener);
     assert_eq!(handler.send_to().collect::<Vec<_>>(), ["out"]);
     let replies = outcome(handler, "{\"id\":-7}").await.unwrap();
-    let [reply] = replies.as_slice() else { panic!("{replies:?}") };
+    let [reply] = replies.as_slice() else {
+        panic!("{replies:?}")
+    };
     assert_eq!((reply.output, reply.headers.tags()), (0, Some("next")));
     let key = bindery_expression::parse("payload['id']").unwrap();
-    assert_eq!(reply.payload.evaluate(&key, &reply.headers).unwrap(), bindery_expression::Value::Long(-7));
-    let encoded = reply.payload.encode(&ContentType::json(), EncodeOptions::default()).unwrap();
+    assert_eq!(
+        reply.payload.evaluate(&key, &reply.headers).unwrap(),
+        bindery_expression::Value::Long(-7)
+    );
+    let encoded = reply
+        .payload
+        .encode(&ContentType::json(), EncodeOptions::default())
+        .unwrap();
     assert_eq!(encoded.bytes, "{\"id\":-7}");
 }
 
@@ -176,15 +230,31 @@ async fn none_and_an_empty_list_send_nothing() {
     async fn empty() -> Vec<String> {
         Vec::new()
     }
-    assert!(outcome(Handler::listen("i").send_to("o").to(none), "").await.unwrap().is_empty());
-    assert!(outcome(Handler::listen("i").send_to("o").to(empty), "").await.unwrap().is_empty());
+    assert!(
+        outcome(Handler::listen("i").send_to("o").to(none), "")
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        outcome(Handler::listen("i").send_to("o").to(empty), "")
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
 fn an_explicit_handler_knows_its_place_and_its_condition() {
     async fn listener() {}
-    let handler = Handler::listen("input").condition("payload.id >").to(listener);
-    assert!(handler.file().ends_with("handler/tests.rs"), "{}", handler.file());
+    let handler = Handler::listen("input")
+        .condition("payload.id >")
+        .to(listener);
+    assert!(
+        handler.file().ends_with("handler/tests.rs"),
+        "{}",
+        handler.file()
+    );
     assert_eq!(handler.name(), "listener");
     assert_eq!(handler.condition().unwrap_err().position(), 11);
 }

@@ -103,7 +103,9 @@ pub(crate) enum Resolved<'a> {
 
 /// Resolves both prefixes and second spellings; a name that means nothing to us stays as it is.
 pub(crate) fn resolve(name: &str) -> Resolved<'_> {
-    let stripped = name.strip_prefix("ROCKET_").or_else(|| name.strip_prefix("rocketmq_"));
+    let stripped = name
+        .strip_prefix("ROCKET_")
+        .or_else(|| name.strip_prefix("rocketmq_"));
     if let Some(rest) = stripped {
         return match PREFIXED.iter().find(|(spelling, _)| *spelling == rest) {
             Some((_, canonical)) if is_fact(canonical) => Resolved::Fact(canonical),
@@ -117,8 +119,8 @@ pub(crate) fn resolve(name: &str) -> Resolved<'_> {
 
 fn is_fact(canonical: &str) -> bool {
     use fact::{
-        BORN_HOST, BORN_TIMESTAMP, MESSAGE_ID, QUEUE_ID, QUEUE_OFFSET, RECONSUME_TIMES, STORE_TIMESTAMP, SYS_FLAG, TOPIC,
-        TRANSACTION_ID,
+        BORN_HOST, BORN_TIMESTAMP, MESSAGE_ID, QUEUE_ID, QUEUE_OFFSET, RECONSUME_TIMES,
+        STORE_TIMESTAMP, SYS_FLAG, TOPIC, TRANSACTION_ID,
     };
     matches!(
         canonical,
@@ -178,7 +180,10 @@ const RESERVED: &[(&str, &str)] = &[
     ("TRACE_ON", ""),
     ("UNIQ_KEY", "`Message::key` for a key of your own"),
     ("EXTEND_UNIQ_INFO", ""),
-    ("MAX_RECONSUME_TIMES", "the consumer's `maxReconsumeTimes` in application.yaml"),
+    (
+        "MAX_RECONSUME_TIMES",
+        "the consumer's `maxReconsumeTimes` in application.yaml",
+    ),
     ("CONSUME_START_TIME", ""),
     ("TRAN_PREPARED_QUEUE_OFFSET", ""),
     ("TRANSACTION_CHECK_TIMES", ""),
@@ -194,7 +199,10 @@ const RESERVED: &[(&str, &str)] = &[
     ("POP_CK", ""),
     ("POP_CK_OFFSET", ""),
     ("1ST_POP_TIME", ""),
-    ("__SHARDINGKEY", "`partition-key-expression` in application.yaml"),
+    (
+        "__SHARDINGKEY",
+        "`partition-key-expression` in application.yaml",
+    ),
     ("REQUEST_TIME", ""),
     ("INNER_MULTI_DISPATCH", ""),
     ("INNER_MULTI_QUEUE_OFFSET", ""),
@@ -222,5 +230,8 @@ const RESERVED: &[(&str, &str)] = &[
 
 /// What to use instead of the reserved name, possibly nothing (`""`); `None` when the name is free.
 pub(crate) fn reserved(name: &str) -> Option<&'static str> {
-    RESERVED.iter().find(|(reserved, _)| *reserved == name).map(|(_, instead)| *instead)
+    RESERVED
+        .iter()
+        .find(|(reserved, _)| *reserved == name)
+        .map(|(_, instead)| *instead)
 }

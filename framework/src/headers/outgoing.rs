@@ -46,7 +46,10 @@ impl Headers {
         if let Some(mistake) = &self.mistake {
             return Err((**mistake).clone());
         }
-        let mut out = OutgoingHeaders { wait_store: true, ..OutgoingHeaders::default() };
+        let mut out = OutgoingHeaders {
+            wait_store: true,
+            ..OutgoingHeaders::default()
+        };
         let mut length = 0;
         for (name, value) in self.iter() {
             let text = value.as_str();
@@ -66,7 +69,10 @@ impl Headers {
             length += name.len() + text.len() + 2;
         }
         if length > MAX_PROPERTIES_LENGTH {
-            return Err(HeaderError::TooLong { length, max: MAX_PROPERTIES_LENGTH });
+            return Err(HeaderError::TooLong {
+                length,
+                max: MAX_PROPERTIES_LENGTH,
+            });
         }
         Ok(out)
     }
@@ -80,19 +86,33 @@ fn delay_level(text: &str) -> Result<Option<u8>, HeaderError> {
     match text.trim().parse::<u8>() {
         Ok(0) => Ok(None),
         Ok(level) if level <= MAX_DELAY_LEVEL => Ok(Some(level)),
-        _ => Err(HeaderError::InvalidDelay { given: text.to_owned(), max: MAX_DELAY_LEVEL }),
+        _ => Err(HeaderError::InvalidDelay {
+            given: text.to_owned(),
+            max: MAX_DELAY_LEVEL,
+        }),
     }
 }
 
 fn flag(text: &str) -> Result<i32, HeaderError> {
-    text.trim().parse().map_err(|source| HeaderError::InvalidFlag { given: text.to_owned(), source })
+    text.trim()
+        .parse()
+        .map_err(|source| HeaderError::InvalidFlag {
+            given: text.to_owned(),
+            source,
+        })
 }
 
 fn check_free(name: &str) -> Result<(), HeaderError> {
     match names::reserved(name) {
-        Some(instead) => Err(HeaderError::Reserved { name: name.to_owned(), instead }),
+        Some(instead) => Err(HeaderError::Reserved {
+            name: name.to_owned(),
+            instead,
+        }),
         None if matches!(names::resolve(name), names::Resolved::Fact(_)) => {
-            Err(HeaderError::Reserved { name: name.to_owned(), instead: "" })
+            Err(HeaderError::Reserved {
+                name: name.to_owned(),
+                instead: "",
+            })
         }
         None => Ok(()),
     }
@@ -100,7 +120,9 @@ fn check_free(name: &str) -> Result<(), HeaderError> {
 
 fn check_separators(name: &str, text: &str) -> Result<(), HeaderError> {
     if name.contains(SEPARATORS) || text.contains(SEPARATORS) {
-        return Err(HeaderError::Separator { name: name.to_owned() });
+        return Err(HeaderError::Separator {
+            name: name.to_owned(),
+        });
     }
     Ok(())
 }

@@ -8,7 +8,12 @@ use super::*;
 use crate::Message;
 
 fn delivery() -> Arc<Delivery> {
-    Arc::new(Delivery { topic: "orders".into(), queue_id: 3, reconsume_times: 2, ..Delivery::default() })
+    Arc::new(Delivery {
+        topic: "orders".into(),
+        queue_id: 3,
+        reconsume_times: 2,
+        ..Delivery::default()
+    })
 }
 
 #[test]
@@ -32,7 +37,10 @@ fn facts_are_readable_under_both_prefixes_and_not_under_the_bare_name() {
 
 #[test]
 fn a_received_message_can_be_sent_on() {
-    let headers = Headers::received([("KEYS", "k"), ("id", "4"), ("timestamp", "5"), ("a", "b")], delivery());
+    let headers = Headers::received(
+        [("KEYS", "k"), ("id", "4"), ("timestamp", "5"), ("a", "b")],
+        delivery(),
+    );
     let out = headers.outgoing().unwrap();
     assert_eq!((out.keys, out.properties), (Some("k"), vec![("a", "b")]));
 }
@@ -40,39 +48,84 @@ fn a_received_message_can_be_sent_on() {
 #[test]
 fn typed_setters_and_raw_headers_say_the_same() {
     let typed = Message::new(()).tag("t").keys(["a", "b"]).delay_level(2);
-    let raw = Message::new(()).header("ROCKET_TAGS", "t").header("KEYS", "a b").header("DELAY", "2");
-    assert_eq!(typed.headers().outgoing().unwrap(), raw.headers().outgoing().unwrap());
+    let raw = Message::new(())
+        .header("ROCKET_TAGS", "t")
+        .header("KEYS", "a b")
+        .header("DELAY", "2");
+    assert_eq!(
+        typed.headers().outgoing().unwrap(),
+        raw.headers().outgoing().unwrap()
+    );
     assert_eq!(typed.headers().outgoing().unwrap().delay_level, Some(2));
 }
 
 #[test]
 fn a_blank_in_a_key_is_told_at_the_send() {
     let message = Message::new(()).key("a b").key("c");
-    assert_eq!(message.headers().outgoing(), Err(HeaderError::BlankInKey { key: "a b".into() }));
+    assert_eq!(
+        message.headers().outgoing(),
+        Err(HeaderError::BlankInKey { key: "a b".into() })
+    );
 }
 
 #[test]
 fn reserved_names_are_refused_with_what_to_use_instead() {
-    let error = Message::new(()).header("UNIQ_KEY", "x").headers().outgoing().unwrap_err();
-    assert_eq!(error.to_string(), "the header `UNIQ_KEY` is reserved; use `Message::key` for a key of your own");
-    let error = Message::new(()).header("ROCKET_MQ_TOPIC", "x").headers().outgoing().unwrap_err();
+    let error = Message::new(())
+        .header("UNIQ_KEY", "x")
+        .headers()
+        .outgoing()
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the header `UNIQ_KEY` is reserved; use `Message::key` for a key of your own"
+    );
+    let error = Message::new(())
+        .header("ROCKET_MQ_TOPIC", "x")
+        .headers()
+        .outgoing()
+        .unwrap_err();
     assert!(matches!(error, HeaderError::Reserved { .. }), "{error}");
 }
 
 #[test]
 fn a_delay_outside_the_table_and_a_separator_are_refused() {
-    let error = Message::new(()).delay_level(19).headers().outgoing().unwrap_err();
-    assert_eq!(error, HeaderError::InvalidDelay { given: "19".into(), max: 18 });
-    let error = Message::new(()).header("a", "b\u{1}c").headers().outgoing().unwrap_err();
+    let error = Message::new(())
+        .delay_level(19)
+        .headers()
+        .outgoing()
+        .unwrap_err();
+    assert_eq!(
+        error,
+        HeaderError::InvalidDelay {
+            given: "19".into(),
+            max: 18
+        }
+    );
+    let error = Message::new(())
+        .header("a", "b\u{1}c")
+        .headers()
+        .outgoing()
+        .unwrap_err();
     assert_eq!(error, HeaderError::Separator { name: "a".into() });
-    let error = Message::new(()).header("a", "b".repeat(40_000)).headers().outgoing().unwrap_err();
+    let error = Message::new(())
+        .header("a", "b".repeat(40_000))
+        .headers()
+        .outgoing()
+        .unwrap_err();
     assert!(matches!(error, HeaderError::TooLong { .. }), "{error}");
 }
 
 #[test]
 fn types_of_the_older_binder_are_read() {
     let types = r#"{"n":"java.lang.Integer","s":"java.lang.String"}"#;
-    let headers = Headers::received([("n", "7"), ("s", "\"x\""), ("spring_json_header_types", types)], delivery());
+    let headers = Headers::received(
+        [
+            ("n", "7"),
+            ("s", "\"x\""),
+            ("spring_json_header_types", types),
+        ],
+        delivery(),
+    );
     assert_eq!(headers.value("n").unwrap().kind(), HeaderKind::Int(7));
     assert_eq!(headers.get("s"), Some("x"));
     assert_eq!(headers.get("spring_json_header_types"), None);
@@ -80,10 +133,21 @@ fn types_of_the_older_binder_are_read() {
 
 #[test]
 fn an_answer_takes_over_what_is_absent_but_no_delay_and_no_facts() {
-    let inbound = Headers::received([("TAGS", "in"), ("DELAY", "3"), ("a", "1"), ("scst_partition", "2")], delivery());
+    let inbound = Headers::received(
+        [
+            ("TAGS", "in"),
+            ("DELAY", "3"),
+            ("a", "1"),
+            ("scst_partition", "2"),
+        ],
+        delivery(),
+    );
     let mut answer = Headers::new();
     answer.insert("a", "2");
     answer.copy_absent_from(&inbound);
-    let copied: Vec<_> = answer.iter().map(|(name, value)| (name, value.as_str())).collect();
+    let copied: Vec<_> = answer
+        .iter()
+        .map(|(name, value)| (name, value.as_str()))
+        .collect();
     assert_eq!(copied, [("a", "2"), ("TAGS", "in")]);
 }

@@ -32,7 +32,10 @@ pub enum HeaderKind {
 impl HeaderValue {
     /// A value of type text.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), kind: HeaderKind::Text }
+        Self {
+            text: text.into(),
+            kind: HeaderKind::Text,
+        }
     }
 
     /// The text as it travels.
@@ -50,15 +53,23 @@ impl HeaderValue {
     /// Reads the text as the boxed Java type named by `spring_json_header_types`, as the older Spring Cloud Alibaba
     /// binder writes it. Text that is no such value stays text.
     pub(crate) fn typed(text: &str, java_type: &str) -> Self {
-        let text = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+        let text = text
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'))
+            .unwrap_or(text);
         let parsed = match java_type {
-            "java.lang.Integer" | "java.lang.Short" | "java.lang.Byte" => text.parse().ok().map(HeaderKind::Int),
+            "java.lang.Integer" | "java.lang.Short" | "java.lang.Byte" => {
+                text.parse().ok().map(HeaderKind::Int)
+            }
             "java.lang.Long" => text.parse().ok().map(HeaderKind::Long),
             "java.lang.Double" | "java.lang.Float" => text.parse().ok().map(HeaderKind::Double),
             "java.lang.Boolean" => text.parse().ok().map(HeaderKind::Bool),
             _ => None,
         };
-        Self { text: text.into(), kind: parsed.unwrap_or(HeaderKind::Text) }
+        Self {
+            text: text.into(),
+            kind: parsed.unwrap_or(HeaderKind::Text),
+        }
     }
 }
 
@@ -116,13 +127,19 @@ numbers!(i8 => Int, i16 => Int, i32 => Int, u8 => Int, u16 => Int, i64 => Long, 
 impl From<u64> for HeaderValue {
     fn from(value: u64) -> Self {
         let kind = i64::try_from(value).map_or(HeaderKind::Text, HeaderKind::Long);
-        Self { text: value.to_string().into(), kind }
+        Self {
+            text: value.to_string().into(),
+            kind,
+        }
     }
 }
 
 impl From<usize> for HeaderValue {
     fn from(value: usize) -> Self {
         let kind = i64::try_from(value).map_or(HeaderKind::Text, HeaderKind::Long);
-        Self { text: value.to_string().into(), kind }
+        Self {
+            text: value.to_string().into(),
+            kind,
+        }
     }
 }

@@ -6,6 +6,7 @@ use syn::spanned::Spanned;
 use syn::{GenericArgument, PathArguments, Type};
 
 use super::parse::{BindingField, Direction, Source};
+use crate::keys::at;
 
 /// The struct alone, without our attributes.
 pub(super) fn plain(source: &Source) -> TokenStream {
@@ -20,6 +21,7 @@ pub(super) fn expand(source: &Source) -> TokenStream {
     let bound = fields.iter().map(|field| {
         let (field_name, ty, binding) = (&field.field.ident, &field.field.ty, &field.binding);
         // Spanned at the type, so that the compiler reports a type that is no binding there.
+        let private = at(ty.span(), &private);
         let bind = quote_spanned!(ty.span()=> <#ty as #private::BoundField>::bind);
         quote!(#field_name: #bind(bindings, #binding)?)
     });

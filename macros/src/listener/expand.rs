@@ -3,22 +3,32 @@
 //! ```text
 //! fn on_order(..) { .. }                     as written, without our attributes
 //! const _: () = {
-//!     fn call(cx) -> BoxFuture { arguments from cx; on_order(..).await; outcome or replies }
+//!     fn __bindery_call(cx) -> BoxFuture { arguments from cx; on_order(..).await; outcome or replies }
 //!     inventory::submit! { HandlerDescriptor { name, module, file, line, binding, …, call } }
 //! };
 //! ```
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericArgument, Ident, LitStr, PathArguments, ReturnType, Type};
 
 use super::parse::{Argument, ArgumentKind, Listener, OnUnmatched};
-use crate::keys::is_named;
+use crate::keys::{at, is_named};
 
 /// The function alone, without our attributes.
 pub(super) fn plain(listener: &Listener) -> TokenStream {
-    listener.function.to_token_stream()
+    let (function, import) = (&listener.function, import(listener));
+    quote! {
+        #function
+        const _: () = { #import };
+    }
+}
+
+/// Names the attribute that was taken off, or the compiler would call its import unused.
+fn import(listener: &Listener) -> Option<TokenStream> {
+    let path = listener.send_to.as_ref()?.attribute.path();
+    Some(quote!(#[allow(unused_imports)] use #path as _;))
 }
 
 pub(super) fn expand(listener: &Listener) -> TokenStream {
@@ -33,10 +43,12 @@ pub(super) fn expand(listener: &Listener) -> TokenStream {
         .filter(|attribute| is_named(attribute, "cfg"));
     let call = call(private, listener);
     let descriptor = descriptor(private, listener);
+    let import = import(listener);
     quote! {
         #function
         #(#conditional)*
         const _: () = {
+            #import
             #call
             #private::inventory::submit! { #descriptor }
         };
@@ -65,21 +77,21 @@ fn call(private: &TokenStream, listener: &Listener) -> TokenStream {
     let result = quote_spanned!(name.span()=> #name(#(#arguments),*).await);
     let conversion = conversion(private, listener);
     // Spanned at the function's name: a future that is not `Send` is reported there, not at the attribute.
-    let boxed = quote_spanned!(name.span()=> ::std::boxed::Box::pin);
-    let body = quote_spanned!(name.span()=> async move {
+    let body = quote_spanned!(name.span()=> ::std::boxed::Box::pin(async move {
         #(#extractions)*
         let result = #result;
         #conversion
-    });
+    }));
     quote! {
-        fn call(cx: #private::MessageContext<'_>) -> #private::BoxFuture<'_, #private::HandlerResult> {
-            #boxed(#body)
+        fn __bindery_call(cx: #private::MessageContext<'_>) -> #private::BoxFuture<'_, #private::HandlerResult> {
+            #body
         }
     }
 }
 
 fn extraction(private: &TokenStream, argument: &Argument) -> TokenStream {
     let ty = &argument.ty;
+    let private = at(ty.span(), private);
     match &argument.kind {
         ArgumentKind::Extracted => {
             quote_spanned!(ty.span()=> <#ty as #private::FromMessage>::from_message(&cx).await)
@@ -128,6 +140,7 @@ fn conversion(private: &TokenStream, listener: &Listener) -> TokenStream {
         ReturnType::Default => listener.function.sig.ident.span(),
         ReturnType::Type(_, ty) => ty.span(),
     };
+    let private = &at(span, private);
     let Some(send_to) = &listener.send_to else {
         return quote_spanned!(span=>
             #private::IntoOutcome::into_outcome(result).map(|()| ::std::vec::Vec::new())
@@ -208,6 +221,7 @@ fn descriptor(private: &TokenStream, listener: &Listener) -> TokenStream {
         .filter(|argument| matches!(argument.kind, ArgumentKind::Extracted))
         .map(|argument| {
             let ty = &argument.ty;
+            let private = at(ty.span(), private);
             quote_spanned!(ty.span()=> <#ty as #private::FromMessage>::REQUIRES)
         });
     quote! {
@@ -223,7 +237,7 @@ fn descriptor(private: &TokenStream, listener: &Listener) -> TokenStream {
             copy_headers: #copy_headers,
             on_unmatched: #private::OnUnmatched::#on_unmatched,
             requires: &[#(#requires),*],
-            call,
+            call: __bindery_call,
         }
     }
 }

@@ -88,7 +88,11 @@ extractors! {
 }
 
 fn fact(text: &str, what: &'static str) -> Result<String, Rejection> {
-    if text.is_empty() { Err(Rejection::MissingFact { what }) } else { Ok(text.to_owned()) }
+    if text.is_empty() {
+        Err(Rejection::MissingFact { what })
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 fn time(millis: i64, what: &'static str) -> Result<SystemTime, Rejection> {

@@ -18,7 +18,9 @@ where
 {
     match cx.message.headers().get(name) {
         Some(text) => parse(name, text),
-        None => Err(Rejection::MissingHeader { name: name.to_owned() }),
+        None => Err(Rejection::MissingHeader {
+            name: name.to_owned(),
+        }),
     }
 }
 
@@ -31,14 +33,22 @@ where
     T: FromStr,
     T::Err: Into<BoxError>,
 {
-    cx.message.headers().get(name).map(|text| parse(name, text)).transpose()
+    cx.message
+        .headers()
+        .get(name)
+        .map(|text| parse(name, text))
+        .transpose()
 }
 
 /// A header, or the text that stands for it when it is missing.
 ///
 /// # Errors
 /// The header's or the default's text is no `T`.
-pub fn header_or_default<T>(cx: &MessageContext<'_>, name: &str, default: &str) -> Result<T, Rejection>
+pub fn header_or_default<T>(
+    cx: &MessageContext<'_>,
+    name: &str,
+    default: &str,
+) -> Result<T, Rejection>
 where
     T: FromStr,
     T::Err: Into<BoxError>,
@@ -51,10 +61,11 @@ where
     T: FromStr,
     T::Err: Into<BoxError>,
 {
-    text.parse().map_err(|error: T::Err| Rejection::InvalidHeader {
-        name: name.to_owned(),
-        value: text.to_owned(),
-        expected: type_name::<T>(),
-        source: error.into(),
-    })
+    text.parse()
+        .map_err(|error: T::Err| Rejection::InvalidHeader {
+            name: name.to_owned(),
+            value: text.to_owned(),
+            expected: type_name::<T>(),
+            source: error.into(),
+        })
 }

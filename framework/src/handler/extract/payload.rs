@@ -19,7 +19,9 @@ pub struct Text(pub String);
 ///
 /// # Errors
 /// The payload is not what `T` needs.
-pub fn payload_argument<T: DeserializeOwned + 'static>(cx: &MessageContext<'_>) -> Result<T, Rejection> {
+pub fn payload_argument<T: DeserializeOwned + 'static>(
+    cx: &MessageContext<'_>,
+) -> Result<T, Rejection> {
     // Text and bytes have serde forms as well, but those would insist on quotes or a list of numbers.
     let mut slot: Option<T> = None;
     let any: &mut dyn Any = &mut slot;
@@ -72,6 +74,9 @@ impl FromMessage for Vec<u8> {
 
 impl<T: DeserializeOwned + Send + 'static> FromMessage for Message<T> {
     async fn from_message(cx: &MessageContext<'_>) -> Result<Self, Rejection> {
-        Ok(Self::from_parts(payload_argument(cx)?, cx.message.headers().clone()))
+        Ok(Self::from_parts(
+            payload_argument(cx)?,
+            cx.message.headers().clone(),
+        ))
     }
 }

@@ -22,11 +22,15 @@ impl<T> Deref for State<T> {
 }
 
 impl<T: Any + Clone + Send + Sync> FromMessage for State<T> {
-    const REQUIRES: &'static [Requirement] =
-        &[Requirement::State { type_id: TypeId::of::<T>, type_name: type_name::<T> }];
+    const REQUIRES: &'static [Requirement] = &[Requirement::State {
+        type_id: TypeId::of::<T>,
+        type_name: type_name::<T>,
+    }];
 
     async fn from_message(cx: &MessageContext<'_>) -> Result<Self, Rejection> {
-        let value = cx.app.extension::<T>().ok_or(Rejection::Missing { type_name: type_name::<T>() })?;
+        let value = cx.app.extension::<T>().ok_or(Rejection::Missing {
+            type_name: type_name::<T>(),
+        })?;
         Ok(Self((*value).clone()))
     }
 }

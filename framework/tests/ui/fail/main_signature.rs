@@ -1,0 +1,4 @@
+#[bindery::main]
+async fn main() -> bindery::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,8 @@
+use bindery::stream_listener;
+
+#[stream_listener("input")]
+fn listener(text: String) {
+    drop(text);
+}
+
+fn main() {}
