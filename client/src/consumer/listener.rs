@@ -19,7 +19,7 @@ use super::message::MessageExt;
 /// The outcome of a batch of a concurrent consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConcurrentStatus {
-    /// Done, up to [`ConcurrentContext::ack_index`]; what lies behind it is treated as failed.
+    /// Done, up to [`ConcurrentContext::set_done`]; what lies behind is treated as failed.
     Success,
     /// Failed: every message of the batch is sent back and comes again later.
     ReconsumeLater,

@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum Positions {
     Broker,
-    Local(LocalPositions),
+    Local(Arc<LocalPositions>),
 }
 
 /// The positions of a broadcasting consumer, those of queues that are not there at the moment included.
@@ -59,10 +59,10 @@ impl Positions {
             .join(group)
             .join("offsets.json");
         let table = LocalPositions::load(&path)?;
-        Ok(Self::Local(LocalPositions {
+        Ok(Self::Local(Arc::new(LocalPositions {
             path,
             table: Mutex::new(table),
-        }))
+        })))
     }
 }
 
@@ -128,6 +128,17 @@ impl LocalPositions {
     }
 }
 
+/// On a thread of its own, since it waits for the disk.
+async fn save_elsewhere(
+    local: Arc<LocalPositions>,
+    positions: Vec<(MessageQueue, i64)>,
+) -> Result<(), ClientError> {
+    let saving = tokio::task::spawn_blocking(move || local.save(&positions));
+    saving.await.unwrap_or(Err(ClientError::TaskEnded {
+        what: "saving local positions",
+    }))
+}
+
 fn backup_of(path: &Path) -> PathBuf {
     path.with_extension("json.bak")
 }
@@ -165,7 +176,7 @@ impl ConsumerCore {
                     .iter()
                     .map(|(queue, offset)| (queue.mq.clone(), *offset))
                     .collect();
-                if let Err(error) = local.save(&positions) {
+                if let Err(error) = save_elsewhere(Arc::clone(local), positions).await {
                     tracing::warn!(group = self.group(), %error, "local positions not saved");
                     return false;
                 }
