@@ -7,8 +7,8 @@ use std::str::FromStr;
 use num_bigint::BigInt;
 use num_traits::Signed;
 
-/// The value `unscaled × 10^-scale`. As in Java, `1.0` and `1.00` are different and hash differently; compare them with
-/// [`compare`](Self::compare) to ask for the value.
+/// The value `unscaled × 10^-scale`. As in Java, `1.0` and `1.00` are not equal and hash differently, while the `==` of
+/// an expression compares their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BigDecimal {
     /// The digits.
