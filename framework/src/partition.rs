@@ -123,3 +123,97 @@ impl Partitioning {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+    use serde::Serialize;
+
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Order {
+        id: i64,
+        region: Option<&'static str>,
+    }
+
+    const ORDER: Order = Order {
+        id: 6,
+        region: None,
+    };
+
+    fn output(expression: Option<&str>, count: Option<u32>) -> BindingConfig {
+        let mut output = BindingConfig::new("output", "orders");
+        output.producer.partition_key_expression = expression.map(str::to_owned);
+        output.producer.partition_count = count;
+        output
+    }
+
+    fn partition_of(
+        expression: Option<&str>,
+        count: Option<u32>,
+        headers: &Headers,
+    ) -> Result<u32, SendError> {
+        Partitioning::new(&output(expression, count), 4)
+            .unwrap()
+            .partition(&ORDER, headers)
+    }
+
+    #[test]
+    fn a_key_is_taken_from_the_payload_or_from_a_header() {
+        assert_eq!(
+            partition_of(Some("payload['id']"), None, &Headers::new()).unwrap(),
+            2
+        );
+        assert_eq!(
+            partition_of(Some("payload.id"), Some(3), &Headers::new()).unwrap(),
+            0
+        );
+        let headers: Headers = [("partitionKey", "order-1")].into_iter().collect();
+        assert_eq!(
+            partition_of(Some("headers['partitionKey']"), None, &headers).unwrap(),
+            2
+        );
+    }
+
+    #[test]
+    fn without_a_key_everything_goes_to_the_first_partition() {
+        assert_eq!(partition_of(None, Some(1), &Headers::new()).unwrap(), 0);
+    }
+
+    #[test]
+    fn an_override_wins_over_the_key() {
+        let headers: Headers = [(names::PARTITION_OVERRIDE, 3)].into_iter().collect();
+        assert_eq!(partition_of(Some("payload.id"), None, &headers).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_null_key_and_a_missing_field_are_errors_and_never_a_queue() {
+        let null = partition_of(Some("payload.region"), None, &Headers::new());
+        assert!(
+            matches!(null, Err(SendError::PartitionKeyNull { .. })),
+            "{null:?}"
+        );
+        let missing = partition_of(Some("payload.nothing"), None, &Headers::new());
+        assert!(
+            matches!(missing, Err(SendError::Expression { .. })),
+            "{missing:?}"
+        );
+    }
+
+    #[test]
+    fn more_partitions_than_queues_are_refused() {
+        let refused = Partitioning::new(&output(Some("payload.id"), Some(5)), 4);
+        assert!(
+            matches!(
+                refused,
+                Err(BindError::PartitionCount {
+                    count: 5,
+                    queues: 4,
+                    ..
+                })
+            ),
+            "{refused:?}"
+        );
+    }
+}

@@ -166,3 +166,6 @@ impl<T: Clone + Send + Sync + 'static, R: Send + Sync> FromRequestParts<R> for S
             })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,10 +51,8 @@ impl Seen {
                 changed.await;
             }
         };
-        match tokio::time::timeout(DEADLINE, reached).await {
-            Ok(all) => all,
-            Err(_elapsed) => panic!("{count} expected, seen {:?}", self.all()),
-        }
+        let in_time = tokio::time::timeout(DEADLINE, reached).await.ok();
+        in_time.unwrap_or_else(|| panic!("{count} expected, seen {:?}", self.all()))
     }
 }
 

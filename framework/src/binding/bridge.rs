@@ -27,14 +27,20 @@ impl StreamBridge {
     /// # Errors
     /// [`SendError::UnknownBinding`] for a name that is no output (nothing is created by accident), else as
     /// [`Output::send`](super::Output::send).
-    pub async fn send(
+    pub fn send(
         &self,
         binding: &str,
         message: impl IntoMessage,
-    ) -> Result<SendReceipt, SendError> {
-        let output = self.bindings.output_to_send(binding)?;
+    ) -> impl Future<Output = Result<SendReceipt, SendError>> + Send {
         let (payload, headers) = message.into_message().into_parts();
-        output.send(&payload, headers).await
+        let prepared = self.bindings.output_to_send(binding).and_then(|output| {
+            let prepared = output.prepare(&payload, headers)?;
+            Ok((output, prepared))
+        });
+        async move {
+            let (output, prepared) = prepared?;
+            output.send_prepared(prepared).await
+        }
     }
 }
 

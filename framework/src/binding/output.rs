@@ -35,9 +35,13 @@ impl<T: Serialize + Send + Sync + 'static> Output<T> {
     ///
     /// # Errors
     /// [`SendError`]: the message is not known to be stored. After a [`SendError::Timeout`] it may be stored all the same.
-    pub async fn send(&self, message: impl Into<Message<T>>) -> Result<SendReceipt, SendError> {
+    pub fn send(
+        &self,
+        message: impl Into<Message<T>>,
+    ) -> impl Future<Output = Result<SendReceipt, SendError>> + Send {
         let (payload, headers) = message.into().into_parts();
-        self.binding.send(&payload, headers).await
+        let prepared = self.binding.prepare(&payload, headers);
+        async move { self.binding.send_prepared(prepared?).await }
     }
 
     /// Sends one message after the other and stops at the first that fails.
@@ -125,6 +129,13 @@ impl OutputParts {
     }
 }
 
+/// A message ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    message: Message,
+    place: Place,
+}
+
 /// One output of the application.
 #[derive(Debug)]
 pub(crate) struct OutputBinding {
@@ -151,8 +162,27 @@ impl OutputBinding {
     pub(crate) async fn send(
         &self,
         payload: &dyn Payload,
-        mut headers: Headers,
+        headers: Headers,
     ) -> Result<SendReceipt, SendError> {
+        self.send_prepared(self.prepare(payload, headers)?).await
+    }
+
+    /// Chooses the partition and encodes. Apart from the sending, so that what waits for the broker does not hold the
+    /// payload.
+    pub(crate) fn prepare(
+        &self,
+        payload: &dyn Payload,
+        mut headers: Headers,
+    ) -> Result<Prepared, SendError> {
+        let place = self.place(payload, &mut headers)?;
+        let body = self.encode(payload, &mut headers)?;
+        Ok(Prepared {
+            message: Message::from_parts(body, headers),
+            place,
+        })
+    }
+
+    pub(crate) async fn send_prepared(&self, prepared: Prepared) -> Result<SendReceipt, SendError> {
         let Some(producer) = &self.parts.producer else {
             return Err(SendError::Disabled {
                 binding: self.name.clone(),
@@ -163,12 +193,8 @@ impl OutputBinding {
                 binding: self.name.clone(),
             });
         }
-        let place = self.place(payload, &mut headers)?;
-        let body = self.encode(payload, &mut headers)?;
-        let mut receipt = producer
-            .send(&Message::from_parts(body, headers), place)
-            .await?;
-        if let Place::Partition(partition) = place {
+        let mut receipt = producer.send(&prepared.message, prepared.place).await?;
+        if let Place::Partition(partition) = prepared.place {
             receipt.partition = Some(partition);
         }
         Ok(receipt)

@@ -162,3 +162,6 @@ impl ProducerBinding for MemoryProducer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

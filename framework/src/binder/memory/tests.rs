@@ -1,0 +1,196 @@
+//! The in-process broker by itself: selection, audiences, starts, delay.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::*;
+use crate::binder::{Order, Redelivery, Selection, Settlement, StartAt};
+
+/// Notes the payloads and acknowledges.
+#[derive(Debug, Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn sorted(&self) -> Vec<String> {
+        let mut notes = self.0.lock().unwrap().clone();
+        notes.sort();
+        notes
+    }
+}
+
+#[async_trait]
+impl Deliver for Notes {
+    async fn deliver(&self, message: Message) -> Settlement {
+        let text = String::from_utf8(message.payload().to_vec()).unwrap();
+        self.0.lock().unwrap().push(text);
+        Settlement::Ack
+    }
+}
+
+fn spec(group: &str) -> ConsumerSpec {
+    ConsumerSpec {
+        binding: "input".to_owned(),
+        destinations: vec!["topic".to_owned()],
+        group: group.to_owned(),
+        concurrency: 2,
+        order: Order::Concurrent,
+        audience: Audience::Shared,
+        selection: Selection::All,
+        start: StartAt::First,
+        redelivery: Redelivery {
+            limit: None,
+            delay_level: 0,
+            suspend: Duration::from_secs(1),
+        },
+        grace: Duration::from_secs(1),
+    }
+}
+
+async fn send(binder: &MemoryBinder, text: &'static str, tag: &str) -> SendReceipt {
+    let spec = ProducerSpec {
+        binding: "output".to_owned(),
+        destination: "topic".to_owned(),
+        ordered: false,
+    };
+    let producer = binder.bind_producer(spec).await.unwrap();
+    let message = Message::new(Bytes::from_static(text.as_bytes())).tag(tag);
+    producer.send(&message, Place::Any).await.unwrap()
+}
+
+async fn consume(binder: &MemoryBinder, spec: ConsumerSpec) -> (Notes, Arc<dyn ConsumerBinding>) {
+    let notes = Notes::default();
+    let consumer = binder
+        .bind_consumer(spec, Arc::new(notes.clone()))
+        .await
+        .unwrap();
+    (notes, consumer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_of_a_group_share_and_groups_do_not() {
+    let binder = MemoryBinder::new();
+    let (one, _one) = consume(&binder, spec("shared")).await;
+    let (two, _two) = consume(&binder, spec("shared")).await;
+    let (other, _other) = consume(&binder, spec("other")).await;
+    for text in ["a", "b", "c", "d"] {
+        send(&binder, text, "").await;
+    }
+    binder.settled().await;
+    let mut shared = [one.sorted(), two.sorted()].concat();
+    shared.sort();
+    assert_eq!(shared, ["a", "b", "c", "d"]);
+    assert_eq!(other.sorted(), ["a", "b", "c", "d"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn broadcasting_members_get_everything() {
+    let binder = MemoryBinder::new();
+    let everyone = ConsumerSpec {
+        audience: Audience::Everyone,
+        ..spec("all")
+    };
+    let (one, _one) = consume(&binder, everyone.clone()).await;
+    let (two, _two) = consume(&binder, everyone).await;
+    send(&binder, "a", "").await;
+    binder.settled().await;
+    assert_eq!(
+        (one.sorted(), two.sorted()),
+        (vec!["a".to_owned()], vec!["a".to_owned()])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn tags_select() {
+    let binder = MemoryBinder::new();
+    let tagged = ConsumerSpec {
+        selection: Selection::Tags("x || z".to_owned()),
+        ..spec("tagged")
+    };
+    let (notes, _consumer) = consume(&binder, tagged).await;
+    for (text, tag) in [("a", "x"), ("b", "y"), ("c", "z"), ("d", "")] {
+        send(&binder, text, tag).await;
+    }
+    binder.settled().await;
+    assert_eq!(notes.sorted(), ["a", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_group_starts_where_it_asks_and_goes_on_after_a_stop() {
+    let binder = MemoryBinder::new();
+    send(&binder, "old", "").await;
+    let (first, _consumer) = consume(&binder, spec("first")).await;
+    let (last, consumer) = consume(
+        &binder,
+        ConsumerSpec {
+            start: StartAt::Last,
+            ..spec("last")
+        },
+    )
+    .await;
+    send(&binder, "new", "").await;
+    binder.settled().await;
+    assert_eq!(
+        (first.sorted(), last.sorted()),
+        (
+            vec!["new".to_owned(), "old".to_owned()],
+            vec!["new".to_owned()]
+        )
+    );
+    consumer.stop().await.unwrap();
+    send(&binder, "newest", "").await;
+    let (again, _again) = consume(
+        &binder,
+        ConsumerSpec {
+            start: StartAt::First,
+            ..spec("last")
+        },
+    )
+    .await;
+    binder.settled().await;
+    assert_eq!(again.sorted(), ["newest"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_message_waits_for_its_level() {
+    let binder = MemoryBinder::new();
+    let (notes, _consumer) = consume(&binder, spec("group")).await;
+    let spec = ProducerSpec {
+        binding: "output".to_owned(),
+        destination: "topic".to_owned(),
+        ordered: false,
+    };
+    let producer = binder.bind_producer(spec).await.unwrap();
+    let began = Instant::now();
+    producer
+        .send(
+            &Message::new(Bytes::from_static(b"late")).delay_level(2),
+            Place::Any,
+        )
+        .await
+        .unwrap();
+    binder.settled().await;
+    assert_eq!(notes.sorted(), ["late"]);
+    assert!(began.elapsed() >= Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_binder_lacks_is_an_error_at_start() {
+    let binder = MemoryBinder::new();
+    let sql = ConsumerSpec {
+        selection: Selection::Sql("a > 1".to_owned()),
+        ..spec("group")
+    };
+    let refused = binder.bind_consumer(sql, Arc::new(Notes::default())).await;
+    assert!(matches!(
+        refused,
+        Err(BinderError::Unsupported {
+            binder: "memory",
+            ..
+        })
+    ));
+}
