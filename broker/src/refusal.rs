@@ -44,6 +44,8 @@ pub(crate) enum Refusal {
     NotSupported { code: RequestCode },
     #[error("[OVERLOAD]system busy, start flow control for a while")]
     Overload,
+    #[error("[REJECTREQUEST]system busy, start flow control for a while")]
+    Busy,
     #[error("the broker is starting or stopping")]
     NotServing,
     #[error(
@@ -190,7 +192,7 @@ impl Refusal {
             | Self::Record(_)
             | Self::Table(_)
             | Self::Store(_) => ResponseCode::SYSTEM_ERROR,
-            Self::Overload => ResponseCode::SYSTEM_BUSY,
+            Self::Overload | Self::Busy => ResponseCode::SYSTEM_BUSY,
             Self::NotSupported { .. } => ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
             Self::NoBody
             | Self::BatchToRetry { .. }

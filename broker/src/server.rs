@@ -188,6 +188,7 @@ impl Broker {
                 }
             }
         };
+        // Real time, as the network's own timeouts: a clock moved by hand would never end this wait.
         tokio::select! {
             () = all => {}
             () = tokio::time::sleep(FIRST_REGISTRATION) => {
@@ -262,6 +263,7 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         clients: Clients::default(),
         locks: QueueLocks::default(),
         workers: state::workers(),
+        unsettled: Arc::default(),
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
         config,

@@ -5,7 +5,10 @@
 //! ```
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use bindery_protocol::message::{DelayLevels, QueueOffset, id::UniqueIdGenerator};
@@ -53,6 +56,8 @@ pub(crate) struct Core {
     pub(crate) stamp: Vec<u8>,
     /// Slots for requests that run on blocking threads.
     pub(crate) workers: Arc<Semaphore>,
+    /// Sends that are in the log and wait for the disk.
+    pub(crate) unsettled: Arc<AtomicUsize>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
@@ -75,6 +80,12 @@ impl Core {
     /// Whether a send has to wait for the disk.
     pub(crate) fn flushes_synchronously(&self) -> bool {
         self.config.flush_disk_type == FlushDiskType::Sync
+    }
+
+    /// Whether no further send is taken: an append is stuck in the page cache, or too many wait for the disk.
+    pub(crate) fn overloaded(&self) -> bool {
+        self.unsettled.load(Ordering::Relaxed) >= self.config.send_thread_pool_queue_capacity
+            || self.store.is_page_cache_busy()
     }
 
     /// A number below `bound`, for queues that nobody chose; 0 when there is no choice.

@@ -101,6 +101,8 @@ keys! {
     short_polling_time_mills: u64 = 1000, "shortPollingTimeMills";
     /// Most pulls that may wait at a time; one more is answered at once with what was found; default 100000.
     pull_thread_pool_queue_capacity: usize = 100_000, "pullThreadPoolQueueCapacity";
+    /// Sends that may wait for the disk under `SYNC_FLUSH`; one more is answered "busy"; default 10000.
+    send_thread_pool_queue_capacity: usize = 10_000, "sendThreadPoolQueueCapacity";
     /// Most messages of one pull, whatever is asked for; default 160.
     pull_batch_max_message_count: i32 = 160, "pullBatchMaxMessageCount";
     /// Whether members of a group are told when it changes; default true.

@@ -122,7 +122,8 @@ impl BrokerConfig {
             value: text.to_owned(),
             expected,
         };
-        if UNSUPPORTED.contains(&(key, text)) {
+        let waits_for_slaves = key == "inSyncReplicas" && text != "1";
+        if UNSUPPORTED.contains(&(key, text)) || waits_for_slaves {
             return Err(invalid(
                 "another value: this broker does not support this one yet",
             ));

@@ -5,7 +5,7 @@
 //!                                     └─ level n:  SCHEDULE_TOPIC_XXXX, queue n − 1, REAL_TOPIC, REAL_QID
 //!                  Appended ─▶ settle ─▶ at once, or when the disk has it
 //! ```
-use std::{cell::RefCell, net::SocketAddr};
+use std::{cell::RefCell, net::SocketAddr, sync::atomic::Ordering};
 
 use bindery_protocol::{
     codes::ResponseCode,
@@ -166,7 +166,10 @@ pub(super) fn settle(
     if wait == Wait::ForLog || !core.flushes_synchronously() {
         return done(ResponseCode::SUCCESS);
     }
+    let unsettled = core.unsettled.clone();
+    unsettled.fetch_add(1, Ordering::Relaxed);
     let outcome = move |durability| {
+        unsettled.fetch_sub(1, Ordering::Relaxed);
         done(match durability {
             Durability::Stored => ResponseCode::SUCCESS,
             Durability::FlushTimeout => ResponseCode::FLUSH_DISK_TIMEOUT,

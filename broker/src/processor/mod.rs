@@ -23,7 +23,7 @@ mod send_back;
 mod stats;
 mod topic;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use bindery_protocol::{
     codes::RequestCode,
@@ -173,8 +173,51 @@ pub(crate) fn answer(responder: Responder, code: RequestCode, served: Answer) {
 
 /// Whether the peer is this host, or administration was opened to others.
 fn may_administer(core: &Core, connection: &Connection) -> bool {
-    let peer = connection.peer().ip().to_canonical();
-    core.config.admin_from_other_hosts
-        || peer.is_loopback()
-        || peer == connection.local().ip().to_canonical()
+    core.config.admin_from_other_hosts || same_host(connection.peer().ip(), connection.local().ip())
+}
+
+/// Whether a connection between these addresses stays on this host: loopback, or one of its addresses to itself.
+fn same_host(peer: IpAddr, local: IpAddr) -> bool {
+    let peer = peer.to_canonical();
+    peer.is_loopback() || peer == local.to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+    use super::*;
+
+    #[test]
+    fn only_this_host_counts_as_this_host() {
+        for (peer, local, same) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("::1", "::1", true),
+            ("10.0.0.5", "10.0.0.5", true),
+            ("::ffff:10.0.0.5", "10.0.0.5", true),
+            ("10.0.0.6", "10.0.0.5", false),
+        ] {
+            assert_eq!(
+                same_host(peer.parse().unwrap(), local.parse().unwrap()),
+                same,
+                "{peer} to {local}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_changes_the_broker_is_for_operators() {
+        for code in [
+            RequestCode::UPDATE_AND_CREATE_TOPIC,
+            RequestCode::DELETE_TOPIC_IN_BROKER,
+            RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            RequestCode::DELETE_SUBSCRIPTIONGROUP,
+            RequestCode::INVOKE_BROKER_TO_RESET_OFFSET,
+            RequestCode::GET_BROKER_CONFIG,
+        ] {
+            assert!(
+                matches!(route(code), Some((Access::Operator, _))),
+                "{code:?}"
+            );
+        }
+    }
 }

@@ -146,14 +146,14 @@ fn pools(core: &Core, table: &mut Table) {
         put(table, &format!("{pool}ThreadPoolQueueSize"), 0);
         put(table, &format!("{pool}ThreadPoolQueueHeadWaitTimeMills"), 0);
     }
-    for (pool, capacity) in [
-        ("send", 10_000),
-        ("litePull", 100_000),
-        ("query", 20_000),
-        ("ack", 100_000),
-    ] {
+    for (pool, capacity) in [("litePull", 100_000), ("query", 20_000), ("ack", 100_000)] {
         put(table, &format!("{pool}ThreadPoolQueueCapacity"), capacity);
     }
+    put(
+        table,
+        "sendThreadPoolQueueCapacity",
+        core.config.send_thread_pool_queue_capacity,
+    );
     put(
         table,
         "pullThreadPoolQueueCapacity",

@@ -12,7 +12,7 @@ use bindery_protocol::{
     codes::ResponseCode,
     frame::{Frame, Reply},
     headers::{SendHeader, SendReply},
-    message::{NewMessage, SysFlag, batch, property},
+    message::{NewMessage, SysFlag, Transaction, batch, property},
     names,
 };
 use bindery_remoting::{Connection, Responder};
@@ -127,6 +127,9 @@ fn admit(
             until: core.config.start_accept_send_request_time_stamp,
         });
     }
+    if core.overloaded() {
+        return Err(Refusal::Busy);
+    }
     let name: &str = &header.topic;
     let known = core.topics.topic(name);
     if core.config.broker_permission & PERM_WRITE == 0
@@ -190,7 +193,8 @@ fn store_one(
     let facts = Facts::of(properties);
     let reconsume_times = header.reconsume_times.unwrap_or(0);
     // A retried message that once was a half message is an ordinary one by now.
-    if facts.half && !(reconsume_times > 0 && facts.delay_level > 0) {
+    let half = facts.half || SysFlag(header.sys_flag).transaction() == Transaction::Prepared;
+    if half && !(reconsume_times > 0 && facts.delay_level > 0) {
         return Err(Refusal::TransactionRefused {
             broker: core.address.ip().to_string(),
         });

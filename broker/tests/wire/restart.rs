@@ -58,6 +58,20 @@ async fn a_delayed_message_is_delivered_once_although_the_broker_was_restarted()
 }
 
 #[tokio::test]
+async fn what_was_acknowledged_is_there_although_the_broker_was_dropped() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    peer.send("T", 3, "x", "").await;
+    let fixture = fixture.drop_and_start().await;
+    let peer = fixture.peer().await;
+    assert_eq!(
+        peer.pull("T", 3, 0).await.bodies(),
+        ["x"],
+        "the topic was made by that send"
+    );
+}
+
+#[tokio::test]
 async fn several_brokers_live_in_one_process() {
     let (one, two) = (Fixture::start().await, Fixture::start().await);
     let (to_one, to_two) = (one.peer().await, two.peer().await);

@@ -78,6 +78,33 @@ impl Fixture {
         }
     }
 
+    /// Drops the broker without a stop, as a kill would leave it, and starts it again on the same folder.
+    pub(crate) async fn drop_and_start(self) -> Self {
+        let Self {
+            broker,
+            clock,
+            config,
+            folder,
+        } = self;
+        drop(broker);
+        let started = tokio::time::timeout(PATIENCE, async {
+            loop {
+                // The folder is free when the last task that used it has ended.
+                if let Ok(broker) = Broker::start(config.clone()).await {
+                    return broker;
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        let broker = started.await.unwrap();
+        Self {
+            broker,
+            clock,
+            config,
+            folder,
+        }
+    }
+
     pub(crate) async fn peer(&self) -> Peer {
         Peer::connect(self.broker.local_addr()).await
     }
