@@ -17,6 +17,7 @@ mod keep;
 mod lock;
 pub mod namesrv;
 mod offset;
+mod open;
 mod processor;
 pub mod properties;
 mod refusal;

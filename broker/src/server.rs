@@ -7,36 +7,26 @@
 use std::{
     io,
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use bindery_protocol::{
-    frame::Frame,
-    message::{DelayLevels, delay::DelayLevelError, id::UniqueIdGenerator, property},
-};
+use bindery_protocol::{frame::Frame, message::delay::DelayLevelError};
 use bindery_remoting::{Connection, Responder, Server, ServerOptions, Service};
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    client::Clients,
-    config::{BrokerConfig, FlushDiskType},
-    hold::Holds,
+    config::BrokerConfig,
     keep::{self, Kept},
-    lock::QueueLocks,
-    offset::Offsets,
+    open,
     processor::{self, Exchange},
     refusal::Refusal,
-    registration,
-    schedule::{self, Schedule},
-    state::{self, Bell, Core},
-    stats::Stats,
-    store::{FlushPolicy, Store, StoreConfig, StoreError},
-    subscription::Groups,
-    table::{Durability, TableError},
-    topic::Topics,
+    registration, schedule,
+    state::Core,
+    store::StoreError,
+    table::TableError,
 };
 
 /// Longest wait of a start for the name servers' first answers.
@@ -121,7 +111,7 @@ impl Broker {
                 source,
             })?;
         let local = server.local_addr();
-        let core = match open(config, local).await {
+        let core = match open::open(config, local).await {
             Ok(core) => core,
             Err(error) => {
                 server.shutdown().await;
@@ -226,159 +216,6 @@ impl Drop for Broker {
         self.leave.cancel();
         self.core.stop.cancel();
     }
-}
-
-/// Opens tables and store on a blocking thread: recovery may take long.
-async fn open(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, BrokerError> {
-    tokio::task::spawn_blocking(move || open_blocking(config, local)).await?
-}
-
-fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, BrokerError> {
-    let levels = DelayLevels::parse(&config.message_delay_level)?;
-    let address = config.advertised(local);
-    let ha_address = config.advertised_ha(local);
-    let folder = config.store_path_root_dir.join("config");
-    make_folder(&folder)?;
-    let holds = Arc::new(Holds::new(config.pull_thread_pool_queue_capacity));
-    let schedule = Arc::new(Schedule::open(&folder, levels.max())?);
-    let bell = Arc::new(Bell {
-        holds: holds.clone(),
-        schedule: schedule.clone(),
-    });
-    // The store first: it alone notices that another process works in the folder.
-    let store = Store::open(store_config(&config, levels.clone(), address)?, bell)?;
-    let durability = match config.flush_disk_type {
-        FlushDiskType::Sync => Durability::Power,
-        FlushDiskType::Async => Durability::Process,
-    };
-    let topics = Topics::open(&folder, &config, durability)?;
-    let groups = Groups::open(&folder, &config, durability)?;
-    let offsets = Offsets::open(&folder, config.consumer_offset_update_version_step)?;
-    store.start()?;
-    let clock = config.clock.clone();
-    Ok(Arc::new(Core {
-        stamp: stamp(&config),
-        stats: Stats::new(clock.now_millis()),
-        ids: UniqueIdGenerator::new(address.ip()),
-        clients: Clients::default(),
-        locks: QueueLocks::default(),
-        workers: state::workers(),
-        unsettled: Arc::default(),
-        tasks: TaskTracker::new(),
-        stop: CancellationToken::new(),
-        config,
-        clock,
-        address,
-        ha_address,
-        store,
-        topics,
-        groups,
-        offsets,
-        holds,
-        schedule,
-        levels,
-    }))
-}
-
-fn make_folder(path: &Path) -> Result<(), BrokerError> {
-    std::fs::create_dir_all(path).map_err(|source| BrokerError::Folder {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-fn store_config(
-    config: &BrokerConfig,
-    levels: DelayLevels,
-    address: SocketAddr,
-) -> Result<StoreConfig, BrokerError> {
-    let mut store = StoreConfig::new(&config.store_path_root_dir, address);
-    store.commit_log_dir = Some(config.commit_log_dir());
-    store.commit_log_file_size = narrow(
-        "mappedFileSizeCommitLog",
-        config.mapped_file_size_commit_log,
-    )?;
-    store.consume_queue_file_size = narrow(
-        "mappedFileSizeConsumeQueue",
-        config.mapped_file_size_consume_queue,
-    )?;
-    store.max_hash_slot_num = config.max_hash_slot_num;
-    store.max_index_num = config.max_index_num;
-    store.message_index_enable = config.message_index_enable;
-    store.max_message_size = config.max_message_size;
-    store.flush = match config.flush_disk_type {
-        FlushDiskType::Async => FlushPolicy::Async,
-        FlushDiskType::Sync => FlushPolicy::Sync,
-    };
-    store.sync_flush_timeout = Duration::from_millis(config.sync_flush_timeout);
-    store.max_transfer_bytes_in_memory = narrow(
-        "maxTransferBytesOnMessageInMemory",
-        config.max_transfer_bytes_on_message_in_memory,
-    )?;
-    store.max_transfer_count_in_memory = narrow(
-        "maxTransferCountOnMessageInMemory",
-        config.max_transfer_count_on_message_in_memory.into(),
-    )?;
-    store.max_transfer_bytes_on_disk = narrow(
-        "maxTransferBytesOnMessageInDisk",
-        config.max_transfer_bytes_on_message_in_disk,
-    )?;
-    store.max_transfer_count_on_disk = narrow(
-        "maxTransferCountOnMessageInDisk",
-        config.max_transfer_count_on_message_in_disk.into(),
-    )?;
-    store.access_message_in_memory_max_ratio = narrow(
-        "accessMessageInMemoryMaxRatio",
-        config.access_message_in_memory_max_ratio.into(),
-    )?;
-    store.max_filter_message_size = narrow(
-        "maxFilterMessageSize",
-        config.max_filter_message_size.into(),
-    )?;
-    store.check_crc_on_recover = config.check_crc_on_recover;
-    store.delay_levels = levels;
-    store.clock = config.clock.clone();
-    Ok(store)
-}
-
-/// A number of the configuration as the store's type.
-fn narrow<T: TryFrom<u64> + Bounded>(key: &'static str, value: u64) -> Result<T, BrokerError> {
-    T::try_from(value).ok().ok_or(BrokerError::TooLarge {
-        key,
-        value,
-        most: T::MOST,
-    })
-}
-
-/// A type's largest value, for messages.
-trait Bounded {
-    const MOST: u64;
-}
-
-impl Bounded for u8 {
-    const MOST: u64 = 255;
-}
-
-impl Bounded for u32 {
-    const MOST: u64 = 4_294_967_295;
-}
-
-impl Bounded for usize {
-    const MOST: u64 = u64::MAX;
-}
-
-/// The property text added to every stored message.
-fn stamp(config: &BrokerConfig) -> Vec<u8> {
-    let trace_on = if config.trace_on { "true" } else { "false" };
-    let pairs = [
-        (property::MSG_REGION, config.region_id.as_str()),
-        (property::TRACE_ON, trace_on),
-        (property::CLUSTER, config.broker_cluster_name.as_str()),
-    ];
-    pairs
-        .iter()
-        .flat_map(|(name, value)| [name.as_bytes(), &[1], value.as_bytes(), &[2]].concat())
-        .collect()
 }
 
 /// Clients with `vipChannelEnabled` use the port two below for all but pulls. It is a convenience: a taken one is no

@@ -6,6 +6,7 @@
 //!                                     └─ owned:  keeps the right to answer (send, pull, relay)
 //! Result<Reply, Refusal> ─▶ Responder
 //! ```
+mod batch;
 pub(crate) mod client;
 mod config;
 mod deposit;

@@ -3,7 +3,7 @@
 //! ```text
 //! SendHeader ─▶ checks in Apache's order ─▶ topic (found or made) ─▶ queue ─▶ retry topic? dead letter?
 //!   ─▶ one message: deposit::append   ─┐
-//!   ─▶ batch: all of it in one append ─┴▶ settle ─▶ SendReply with the message's place
+//!   ─▶ batch::store: one append for all ┴▶ settle ─▶ SendReply with the message's place
 //! ```
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use bindery_protocol::{
     codes::ResponseCode,
     frame::{Frame, Reply},
     headers::{SendHeader, SendReply},
-    message::{NewMessage, SysFlag, Transaction, batch, property},
+    message::{SysFlag, Transaction, property},
     names,
 };
 use bindery_remoting::{Connection, Responder};
 
 use super::{
-    Exchange,
+    Exchange, batch,
     deposit::{self, Draft, Wait},
-    properties::{Facts, Rewrite, put},
+    properties::Facts,
 };
 use crate::{
     config::BrokerConfig,
@@ -60,12 +60,12 @@ fn stamp(config: &BrokerConfig, reply: &mut Reply) {
 }
 
 /// What lies in the log, and what the sender is told of it.
-struct Stored {
-    appended: Appended,
-    wait: Wait,
-    queue_id: i32,
-    message_id: String,
-    unique_key: String,
+pub(super) struct Stored {
+    pub(super) appended: Appended,
+    pub(super) wait: Wait,
+    pub(super) queue_id: i32,
+    pub(super) message_id: String,
+    pub(super) unique_key: String,
 }
 
 impl Stored {
@@ -110,7 +110,7 @@ fn store(core: &Core, connection: &Connection, frame: &Frame) -> Result<Stored, 
         header.queue_id
     };
     if header.batch.unwrap_or(false) {
-        store_batch(core, connection, frame, &header, queue_id)
+        batch::store(core, connection, frame, &header, queue_id)
     } else {
         store_one(core, connection, frame, &header, &topic, queue_id)
     }
@@ -307,108 +307,6 @@ fn place(
     core.topics
         .derived(&names::dlq_topic(group_name), 1, PERM_WRITE | PERM_READ, 0)
         .map(Place::DeadLetters)
-}
-
-fn store_batch(
-    core: &Core,
-    connection: &Connection,
-    frame: &Frame,
-    header: &SendHeader<'_>,
-    queue_id: i32,
-) -> Result<Stored, Refusal> {
-    let topic: &str = &header.topic;
-    if topic.len() > names::MAX_TOPIC {
-        return Err(Refusal::BatchTopicTooLong {
-            length: topic.len(),
-        });
-    }
-    if topic.starts_with(names::RETRY_PREFIX) {
-        return Err(Refusal::BatchToRetry {
-            topic: topic.to_owned(),
-        });
-    }
-    let limit = core.config.max_message_size;
-    if frame.body.len() > limit {
-        return Err(Refusal::MessageIllegal { limit });
-    }
-    let whole = header.properties.as_deref().unwrap_or_default();
-    let facts = Facts::of(whole);
-    if facts.half {
-        return Err(Refusal::TransactionRefused {
-            broker: core.address.ip().to_string(),
-        });
-    }
-    let made = facts.unique_key.is_none().then(|| core.ids.next_id());
-    let unique_key = facts
-        .unique_key
-        .unwrap_or_else(|| made.as_deref().unwrap_or_default());
-    let tail = batch_tail(core, whole, made.as_deref());
-    let elements = batch::decode(&frame.body)?;
-    let (text, ends) = batch_texts(&elements, &tail);
-    let mut start = 0;
-    let messages: Vec<NewMessage<'_>> = elements
-        .iter()
-        .zip(ends)
-        .map(|(element, end)| {
-            let properties = &text[start..end];
-            start = end;
-            NewMessage {
-                topic,
-                queue_id,
-                flag: element.flag,
-                sys_flag: SysFlag(header.sys_flag),
-                born_timestamp: header.born_timestamp,
-                born_host: canonical(connection.peer()),
-                store_host: core.address,
-                reconsume_times: header.reconsume_times.unwrap_or(0),
-                prepared_transaction_offset: 0,
-                body: element.body,
-                properties,
-            }
-        })
-        .collect();
-    let appended = deposit::stored(core, topic, || core.store.append_batch(&messages))?;
-    Ok(Stored {
-        wait: if facts.wait {
-            Wait::ForDisk
-        } else {
-            Wait::ForLog
-        },
-        queue_id,
-        message_id: appended.offset_msg_ids(core.address),
-        unique_key: unique_key.to_owned(),
-        appended,
-    })
-}
-
-/// What every member of a batch gets after its own properties: those of the batch, and the broker's.
-fn batch_tail(core: &Core, whole: &str, made_key: Option<&str>) -> Vec<u8> {
-    let mut tail = Vec::new();
-    Rewrite::default().write(whole, &mut tail);
-    if let Some(key) = made_key {
-        put(&mut tail, property::UNIQ_KEY, key);
-    }
-    tail.extend_from_slice(&core.stamp);
-    tail
-}
-
-/// The property texts of all members in one buffer, and where each ends.
-fn batch_texts(elements: &[batch::BatchElement<'_>], tail: &[u8]) -> (Vec<u8>, Vec<usize>) {
-    let size = elements
-        .iter()
-        .map(|element| element.properties.len() + 1 + tail.len())
-        .sum();
-    let mut text = Vec::with_capacity(size);
-    let mut ends = Vec::with_capacity(elements.len());
-    for element in elements {
-        text.extend_from_slice(element.properties);
-        if !element.properties.is_empty() && !element.properties.ends_with(&[2]) {
-            text.push(2);
-        }
-        text.extend_from_slice(tail);
-        ends.push(text.len());
-    }
-    (text, ends)
 }
 
 /// The topic's configuration as Java prints it.
