@@ -328,6 +328,12 @@ pub enum MessageIllegal {
         /// What is in the way.
         what: &'static str,
     },
+    /// The message is of a kind that can't be sent in a transaction.
+    #[error("{what} is not supported for transactions")]
+    TransactionKind {
+        /// What is in the way.
+        what: &'static str,
+    },
     /// The message's topic is not that of the queue it is to be sent to.
     #[error("message's topic [{topic}] not equal mq's topic [{queue_topic}]")]
     QueueTopic {

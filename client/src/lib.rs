@@ -32,4 +32,7 @@ pub use consumer::{
 pub use error::{ClientError, MessageIllegal, client_code};
 pub use instance::Client;
 pub use message::{Message, SendResult, SendStatus};
-pub use producer::{Producer, ProducerBuilder};
+pub use producer::{
+    BoxError, HalfMessage, LocalFailure, LocalState, Producer, ProducerBuilder, TransactionArgs,
+    TransactionListener, TransactionProducer, TransactionProducerBuilder, TransactionSendResult,
+};

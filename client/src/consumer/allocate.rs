@@ -8,8 +8,21 @@ use crate::MessageQueue;
 /// Places of one member on the hash ring.
 const VIRTUAL_NODES: usize = 10;
 
-/// The part of `queues` that belongs to the member `me`, in order; nothing if `me` is not among `members`. Both lists must be
-/// sorted.
+impl AllocateStrategy {
+    /// The part of `queues` that belongs to the member `me` of a group, in order; nothing if `me` is not among `members`. Both
+    /// lists must be sorted, as they are when a consumer asks. Mirrors `AllocateMessageQueueStrategy` of Apache `RocketMQ` 5.3.3.
+    #[must_use]
+    pub fn allocate(
+        self,
+        queues: &[MessageQueue],
+        members: &[String],
+        me: &str,
+    ) -> Vec<MessageQueue> {
+        allocate(self, queues, members, me)
+    }
+}
+
+/// See [`AllocateStrategy::allocate`].
 pub(crate) fn allocate(
     strategy: AllocateStrategy,
     queues: &[MessageQueue],

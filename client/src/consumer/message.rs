@@ -6,7 +6,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use bindery_protocol::{
-    message::{BodyError, Properties, StoredMessage, SysFlag, property},
+    message::{BodyError, Properties, StoredMessage, SysFlag, Transaction, property},
     names,
 };
 use bytes::Bytes;
@@ -125,6 +125,14 @@ impl MessageExt {
     #[must_use]
     pub fn msg_id(&self) -> &str {
         &self.data.msg_id
+    }
+
+    /// What the sender's transaction is filed under: the id made by the producer; nothing for a message without transaction.
+    #[must_use]
+    pub fn transaction_id(&self) -> Option<&str> {
+        let transactional = self.property(property::TRAN_MSG) == Some("true")
+            || self.sys_flag().transaction() != Transaction::None;
+        transactional.then(|| self.msg_id())
     }
 
     /// The id made by the broker: its address and the place in the commit log. New for every redelivery.

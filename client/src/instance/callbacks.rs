@@ -3,6 +3,7 @@
 //! ```text
 //! 40 members changed ─▶ rebalance     220 reset ─▶ new position        221 positions in memory
 //! 307 running info ──▶ answer          309 consume this message now ─▶ listener ─▶ answer
+//! 39 what became of this half message? ─▶ transaction listener ─▶ 37 to the same broker
 //! ```
 use std::sync::{Arc, Weak};
 
@@ -10,14 +11,19 @@ use bindery_protocol::{
     codes::{RequestCode, ResponseCode},
     frame::{Frame, HeaderError, Reply},
     headers::{
-        ConsumeDirectlyHeader, ConsumerGroupHeader, ConsumerStatusHeader, ResetOffsetHeader,
-        RunningInfoHeader,
+        CheckTransactionHeader, ConsumeDirectlyHeader, ConsumerGroupHeader, ConsumerStatusHeader,
+        ResetOffsetHeader, RunningInfoHeader,
     },
+    message::{property, record},
 };
 use bindery_remoting::{Connection, Responder, Service};
 
 use super::{Peer, Shared};
-use crate::{ClientError, body, consumer::core::ConsumerCore};
+use crate::{
+    ClientError, MessageExt, body,
+    consumer::{Origin, core::ConsumerCore},
+    producer::Question,
+};
 
 /// Receives the requests of one connection. Weak, since the connection must not keep the client alive.
 pub(super) struct Inbound {
@@ -39,7 +45,7 @@ impl Service for Inbound {
             return;
         };
         let code = frame.request_code();
-        if let Err(error) = client.called_back(&frame, responder) {
+        if let Err(error) = client.called_back(&self.addr, &frame, responder) {
             tracing::warn!(peer = %connection.peer(), code = code.0, %error, "request of a broker not understood");
         }
     }
@@ -66,8 +72,14 @@ enum CallbackError {
 
 impl Shared {
     /// Runs on the connection's reader task: what takes longer is handed to a task.
-    fn called_back(&self, frame: &Frame, responder: Responder) -> Result<(), CallbackError> {
+    fn called_back(
+        self: &Arc<Self>,
+        addr: &str,
+        frame: &Frame,
+        responder: Responder,
+    ) -> Result<(), CallbackError> {
         match frame.request_code() {
+            RequestCode::CHECK_TRANSACTION_STATE => self.asked_about_transaction(addr, frame)?,
             RequestCode::NOTIFY_CONSUMER_IDS_CHANGED => {
                 let header: ConsumerGroupHeader<'_> = frame.header()?;
                 if let Some(consumer) = self.consumer(&header.consumer_group) {
@@ -112,6 +124,50 @@ impl Shared {
             }
             other => tracing::debug!(code = other.0, "request of a broker ignored"),
         }
+        Ok(())
+    }
+
+    /// The answer is a request of our own; this one has none.
+    fn asked_about_transaction(
+        self: &Arc<Self>,
+        addr: &str,
+        frame: &Frame,
+    ) -> Result<(), CallbackError> {
+        let unreadable = |source| ClientError::Decode {
+            what: "the half message of a check".to_owned(),
+            source,
+        };
+        let header: CheckTransactionHeader<'_> = frame.header()?;
+        let (stored, _) =
+            record::decode(&frame.body).map_err(|error| unreadable(Box::new(error)))?;
+        let Some(group) = stored.properties.get(property::PGROUP).map(str::to_owned) else {
+            tracing::warn!(addr, "transaction check without a producer group");
+            return Ok(());
+        };
+        let Some(checks) = self.checks(&group) else {
+            tracing::warn!(
+                addr,
+                group,
+                "transaction check for a group without transactions here"
+            );
+            return Ok(());
+        };
+        let brokers = self.routes.brokers_at(addr);
+        let origin = Origin {
+            broker_name: brokers.first().map_or("", String::as_str),
+            min_offset: 0,
+            max_offset: 0,
+            namespace: self.config.namespace.as_deref(),
+        };
+        let message =
+            MessageExt::received(stored, &origin).map_err(|error| unreadable(Box::new(error)))?;
+        let question = Question {
+            group,
+            addr: addr.to_owned(),
+            header: header.into_owned(),
+            message,
+        };
+        checks.take(Arc::clone(self), question);
         Ok(())
     }
 

@@ -36,6 +36,18 @@ impl Shared {
         .await;
     }
 
+    /// A connection to every known master; new ones begin with a heartbeat.
+    pub(super) async fn greet_all(&self) {
+        let addresses = self.routes.addresses(true);
+        join_all(addresses.iter().map(|addr| async move {
+            let timeout = self.config.call_timeout;
+            if let Err(error) = self.connection(Peer::Broker, addr, timeout).await {
+                tracing::warn!(addr, %error, "broker not greeted yet");
+            }
+        }))
+        .await;
+    }
+
     /// One heartbeat to this broker.
     pub(crate) async fn heartbeat_to(&self, addr: &str) -> Result<(), ClientError> {
         let timeout = self.config.call_timeout;
@@ -82,7 +94,7 @@ impl Shared {
             .map(|consumer| consumer.heartbeat_data())
             .collect();
         let mut producer_data_set: Vec<_> = read(&self.producers)
-            .iter()
+            .keys()
             .map(|group| ProducerData {
                 group_name: group.clone(),
             })

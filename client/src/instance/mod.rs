@@ -7,7 +7,7 @@
 //!              └─ groups ─────── callbacks of brokers find their consumer here
 //! ```
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, btree_map::Entry},
     net::IpAddr,
     sync::{
         Arc, RwLock, Weak,
@@ -32,6 +32,7 @@ use tokio_util::{
 use crate::{
     Admin, ClientConfig, ClientError,
     consumer::core::ConsumerCore,
+    producer::Checks,
     sync::{read, write},
 };
 
@@ -87,7 +88,8 @@ pub(crate) struct Shared {
     name_servers: Vec<String>,
     /// The one that answered last.
     chosen: AtomicUsize,
-    producers: RwLock<BTreeSet<String>>,
+    /// With what answers brokers' questions about its transactions, if it makes some.
+    producers: RwLock<BTreeMap<String, Option<Arc<Checks>>>>,
     consumers: RwLock<BTreeMap<String, Arc<ConsumerCore>>>,
 }
 
@@ -152,7 +154,10 @@ impl Client {
         let consumers: Vec<_> = read(&self.shared.consumers).values().cloned().collect();
         join_all(consumers.iter().map(|consumer| consumer.shutdown())).await;
         let producers = std::mem::take(&mut *write(&self.shared.producers));
-        for group in &producers {
+        for (group, checks) in &producers {
+            if let Some(checks) = checks {
+                checks.shutdown(&self.shared).await;
+            }
             self.shared.unregister(Some(group), None).await;
         }
         self.shared.stop.cancel();
@@ -179,8 +184,13 @@ async fn route_rounds(shared: Arc<Shared>) {
             () = shared.routes.early.notified() => {}
             () = clock.sleep(shared.config.poll_name_server_interval) => {}
         }
-        for topic in shared.refresh_all().await {
-            shared.topic_changed(&topic);
+        let changed = shared.refresh_all().await;
+        for topic in &changed {
+            shared.topic_changed(topic);
+        }
+        if !changed.is_empty() && shared.has_checks() {
+            // A new broker may have questions about transactions, and asks nobody it has not heard of.
+            shared.greet_all().await;
         }
         tokio::select! {
             biased;
@@ -205,15 +215,30 @@ async fn heartbeat_rounds(shared: Arc<Shared>) {
 
 impl Shared {
     /// Makes a producer group known.
-    pub(crate) fn register_producer(&self, group: &str) -> Result<(), ClientError> {
-        if write(&self.producers).insert(group.to_owned()) {
-            Ok(())
-        } else {
-            Err(ClientError::DuplicateGroup {
+    pub(crate) fn register_producer(
+        &self,
+        group: &str,
+        checks: Option<Arc<Checks>>,
+    ) -> Result<(), ClientError> {
+        match write(&self.producers).entry(group.to_owned()) {
+            Entry::Vacant(place) => {
+                place.insert(checks);
+                Ok(())
+            }
+            Entry::Occupied(_) => Err(ClientError::DuplicateGroup {
                 kind: "producer",
                 group: group.to_owned(),
-            })
+            }),
         }
+    }
+
+    /// What answers questions about the transactions of a group.
+    pub(crate) fn checks(&self, group: &str) -> Option<Arc<Checks>> {
+        read(&self.producers).get(group).cloned().flatten()
+    }
+
+    fn has_checks(&self) -> bool {
+        read(&self.producers).values().any(Option::is_some)
     }
 
     /// Makes a consumer group known; callbacks find it from now on.
@@ -238,7 +263,7 @@ impl Shared {
     }
 
     pub(crate) async fn producer_leaves(&self, group: &str) {
-        if write(&self.producers).remove(group) {
+        if write(&self.producers).remove(group).is_some() {
             self.unregister(Some(group), None).await;
         }
     }

@@ -7,7 +7,10 @@ use std::{
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::{Inner, Producer, attempt::Sender, select::Faults, settings::Settings};
+use super::{
+    Checks, Inner, Producer, TransactionListener, TransactionProducerBuilder, attempt::Sender,
+    select::Faults, settings::Settings,
+};
 use crate::{Client, ClientConfig, ClientError, namespace, source::Source};
 
 /// Settings of a [`Producer`], with Java's defaults.
@@ -117,17 +120,30 @@ impl ProducerBuilder {
         self
     }
 
+    /// Makes it a producer of transactional messages with these settings of sending.
+    #[must_use]
+    pub fn transactional(self, listener: impl TransactionListener) -> TransactionProducerBuilder {
+        TransactionProducerBuilder::new(self, listener)
+    }
+
     /// Starts the producer. Name servers and brokers may be down: sends will say so.
     ///
     /// # Errors
     /// A bad or already used group, or no name server address.
     pub async fn start(self) -> Result<Producer, ClientError> {
+        self.start_with(None).await
+    }
+
+    pub(super) async fn start_with(
+        self,
+        checks: Option<Arc<Checks>>,
+    ) -> Result<Producer, ClientError> {
         namespace::check_group("producer", &self.group)?;
         let (client, owns_client) = self.source.client()?;
         let shared = Arc::clone(&client.shared);
         let namespace = shared.config.namespace.clone();
         let group = namespace::wrap(namespace.as_deref(), &self.group);
-        shared.register_producer(&group)?;
+        shared.register_producer(&group, checks)?;
         for topic in &self.settings.topics {
             let topic = namespace::wrap(namespace.as_deref(), topic);
             if let Err(error) = shared

@@ -27,9 +27,15 @@ mod builder;
 mod prepare;
 mod select;
 mod settings;
+mod transaction;
 
 pub use builder::ProducerBuilder;
 pub(crate) use prepare::Outgoing;
+pub use transaction::{
+    BoxError, HalfMessage, LocalFailure, LocalState, TransactionArgs, TransactionListener,
+    TransactionProducer, TransactionProducerBuilder, TransactionSendResult,
+};
+pub(crate) use transaction::{Checks, Question};
 
 /// Answers after which another broker is tried: topic unknown (17), service not available (14), system error (1) and busy (2), no
 /// permission (16), no buyer (204), other unit (205), about to stop (1500). The set of the Java client 5.3.3.
