@@ -1,5 +1,10 @@
 //! The handlers: what this service does with each message. Each notes in the account what it did; what belongs to the
 //! run of another instance is reported to that instance by `#[send_to]`.
+#![allow(
+    clippy::unused_async,
+    clippy::wildcard_imports,
+    reason = "a handler is an async function whether it waits or not; the import is `#[send_to]`'s"
+)]
 
 use std::fmt;
 

@@ -224,7 +224,8 @@ impl AppBuilder {
             return flags::answer(&flags, load(self.source, self.overrides, &self.program));
         }
         let mut signals = Signals::listen()?;
-        let (app, interrupted) = signals.start(self.start()).await?;
+        // On the heap: the futures of everything that is started would be part of every caller's future.
+        let (app, interrupted) = signals.start(Box::pin(self.start())).await?;
         if !interrupted {
             tokio::select! {
                 name = signals.next() => signals::announce(name),
