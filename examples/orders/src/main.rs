@@ -9,6 +9,10 @@
 //! flow (normal, tagged, orderly, delayed, failing), prints what its handlers saw of that, and stays up:
 //! `curl -d '{"item":"tea","quantity":2}' -H 'content-type: application/json' localhost:8080/orders`. On a cluster:
 //! `BINDERY_EMBEDDED=false SPRING_CLOUD_STREAM_ROCKETMQ_BINDER_NAME_SERVER=HOST:9876 cargo run`.
+#![allow(
+    unreachable_pub,
+    reason = "nobody uses the items of a program from outside, and `pub` reads easier than `pub(crate)`"
+)]
 
 mod account;
 mod demonstration;
