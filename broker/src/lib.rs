@@ -30,6 +30,7 @@ pub mod store;
 mod subscription;
 mod table;
 mod topic;
+mod transaction;
 
 pub use config::{BrokerConfig, FlushDiskType};
 pub use namesrv::{NameServer, NameServerConfig};

@@ -22,6 +22,7 @@ use crate::{
     subscription::Groups,
     table::Durability,
     topic::Topics,
+    transaction,
 };
 
 /// Opens tables and store on a blocking thread: recovery may take long.
@@ -54,6 +55,7 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
     let groups = Groups::open(&folder, &config, durability)?;
     let offsets = Offsets::open(&folder, config.consumer_offset_update_version_step)?;
     store.start()?;
+    let transactions = transaction::recover(&store, &offsets, &config);
     let clock = config.clock.clone();
     Ok(Arc::new(Core {
         stamp: stamp(&config),
@@ -75,6 +77,7 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         offsets,
         holds,
         schedule,
+        transactions,
         levels,
     }))
 }

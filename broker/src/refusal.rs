@@ -99,6 +99,18 @@ pub(crate) enum Refusal {
     Batch(#[from] bindery_protocol::message::batch::BatchError),
     #[error("the broker[{broker}] sending transaction message is forbidden")]
     TransactionRefused { broker: String },
+    #[error("Transaction message sent to a slave; only the master ends transactions")]
+    TransactionOnSlave,
+    #[error("Find prepared transaction message failed")]
+    HalfMissing,
+    #[error("The producer group wrong")]
+    TransactionGroup,
+    #[error("The transaction state table offset wrong")]
+    TransactionTableOffset,
+    #[error("The commit log offset wrong")]
+    TransactionLogOffset,
+    #[error("the transaction {key} outlived its CHECK_IMMUNITY_TIME_IN_SECONDS, its check decides")]
+    TransactionTooLate { key: String },
     #[error("accurate timer message is not enabled, timerWheelEnable is false")]
     TimerOff,
     #[error(
@@ -182,6 +194,10 @@ impl Refusal {
             | Self::Body(_)
             | Self::NotYet { .. }
             | Self::TimerOff
+            | Self::HalfMissing
+            | Self::TransactionGroup
+            | Self::TransactionTableOffset
+            | Self::TransactionLogOffset
             | Self::FilterUnsupported { .. }
             | Self::NoConsumer { .. }
             | Self::ProducerOffline { .. }
@@ -193,6 +209,8 @@ impl Refusal {
             | Self::Table(_)
             | Self::Store(_) => ResponseCode::SYSTEM_ERROR,
             Self::Overload | Self::Busy => ResponseCode::SYSTEM_BUSY,
+            Self::TransactionOnSlave => ResponseCode::SLAVE_NOT_AVAILABLE,
+            Self::TransactionTooLate { .. } => ResponseCode::ILLEGAL_OPERATION,
             Self::NotSupported { .. } => ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
             Self::NoBody
             | Self::BatchToRetry { .. }

@@ -27,6 +27,7 @@ use crate::{
     state::Core,
     store::StoreError,
     table::TableError,
+    transaction,
 };
 
 /// Longest wait of a start for the name servers' first answers.
@@ -247,6 +248,7 @@ fn run_tasks(core: &Arc<Core>) {
         },
     ));
     core.tasks.spawn(schedule::run(core.clone()));
+    core.tasks.spawn(transaction::run(core.clone()));
     core.tasks.spawn(processor::client::expire(core.clone()));
     for kept in Kept::ALL {
         core.tasks.spawn(keep::run(core.clone(), kept));

@@ -28,6 +28,7 @@ use crate::{
     store::{Arrivals, Store},
     subscription::Groups,
     topic::Topics,
+    transaction::Transactions,
 };
 
 /// Requests that may block on the disk at a time; one more is answered "busy".
@@ -49,6 +50,7 @@ pub(crate) struct Core {
     pub(crate) locks: QueueLocks,
     pub(crate) holds: Arc<Holds<HeldPull>>,
     pub(crate) schedule: Arc<Schedule>,
+    pub(crate) transactions: Transactions,
     pub(crate) levels: DelayLevels,
     pub(crate) stats: Stats,
     pub(crate) ids: UniqueIdGenerator,

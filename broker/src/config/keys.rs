@@ -165,6 +165,22 @@ keys! {
     default_query_max_num: i32 = 32, "defaultQueryMaxNum";
     /// Delays of levels 1, 2, …: numbers with s, m, h or d, separated by blanks.
     message_delay_level: String = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h".into(), "messageDelayLevel";
+    /// Whether half messages are refused; default false.
+    reject_transaction_message: bool = false, "rejectTransactionMessage";
+    /// Milliseconds before an undecided half message is checked first; default 6000.
+    transaction_time_out: u64 = 6000, "transactionTimeOut";
+    /// Milliseconds between two rounds of checks; default 30000.
+    transaction_check_interval: u64 = 30_000, "transactionCheckInterval";
+    /// Checks after which an undecided half message is given up; default 15.
+    transaction_check_max: u32 = 15, "transactionCheckMax";
+    /// Bytes at which verdicts on half messages are written at once; default 4096.
+    transaction_op_msg_max_size: usize = 4096, "transactionOpMsgMaxSize";
+    /// Milliseconds between two writes of fewer verdicts; default 3000.
+    transaction_op_batch_interval: u64 = 3000, "transactionOpBatchInterval";
+    /// Hours after which an undecided half message is given up, however often it was checked; default 72.
+    file_reserved_time: u64 = 72, "fileReservedTime";
+    /// Whether subscriptions may filter by SQL92 conditions; default true (Apache's is false).
+    enable_property_filter: bool = true, "enablePropertyFilter";
     /// Whether recovery checks the CRC of bodies; default true.
     check_crc_on_recover: bool = true, "checkCRCOnRecover";
     /// Whether administration is served to other hosts than this one although access control is off; default false.

@@ -42,6 +42,8 @@ pub(super) struct Draft<'a> {
     pub(super) born_host: SocketAddr,
     /// How often consumers gave it back.
     pub(super) reconsume_times: i32,
+    /// Physical offset of the half message, for a committed one; otherwise 0.
+    pub(super) prepared_transaction_offset: i64,
     /// The body as sent.
     pub(super) body: &'a [u8],
     /// The sender's property text.
@@ -92,6 +94,33 @@ pub(super) fn append(
     )
 }
 
+/// Stores a draft as a half message, invisible until it is committed. A delay level counts from the commit on.
+pub(super) fn append_half(
+    core: &Core,
+    draft: &Draft<'_>,
+    transaction_id: &str,
+    added: &[(&str, &str)],
+) -> Result<Appended, Refusal> {
+    let queue_text = draft.queue_id.to_string();
+    let mut all = added.to_vec();
+    all.extend([
+        (property::TRANSACTION_ID, transaction_id),
+        (property::REAL_TOPIC, draft.topic),
+        (property::REAL_QID, queue_text.as_str()),
+    ]);
+    put(
+        core,
+        draft,
+        names::TRANS_HALF_TOPIC,
+        0,
+        &Rewrite {
+            delayed: false,
+            added: &all,
+            stamp: &core.stamp,
+        },
+    )
+}
+
 fn put(
     core: &Core,
     draft: &Draft<'_>,
@@ -110,7 +139,7 @@ fn put(
             born_host: draft.born_host,
             store_host: core.address,
             reconsume_times: draft.reconsume_times,
-            prepared_transaction_offset: 0,
+            prepared_transaction_offset: draft.prepared_transaction_offset,
             body: draft.body,
             properties: text,
         };

@@ -10,6 +10,7 @@ mod batch;
 pub(crate) mod client;
 mod config;
 mod deposit;
+mod end_transaction;
 mod group;
 mod lock;
 mod offset;
@@ -94,6 +95,7 @@ routes! {
     LOCK_BATCH_MQ => Anyone Quick lock::lock;
     UNLOCK_BATCH_MQ => Anyone Quick lock::unlock;
     CONSUMER_SEND_MSG_BACK => Anyone Owned send_back::send_back;
+    END_TRANSACTION => Anyone Owned end_transaction::end;
     QUERY_MESSAGE => Anyone Worker query::by_key;
     VIEW_MESSAGE_BY_ID => Anyone Worker query::by_offset;
     UPDATE_AND_CREATE_TOPIC => Operator Quick topic::create;

@@ -15,6 +15,8 @@ pub(super) struct Facts<'a> {
     pub(super) delay_level: i32,
     /// `TRAN_MSG=true`: a half message.
     pub(super) half: bool,
+    /// Seconds a half message asks to be left alone before it is checked.
+    pub(super) immunity: Option<&'a str>,
     /// A timer property is there.
     pub(super) timer: bool,
     /// The sender waits for flush and replication; only `WAIT=false` says no.
@@ -33,6 +35,7 @@ impl<'a> Facts<'a> {
                 property::UNIQ_KEY => facts.unique_key = Some(value),
                 property::DELAY => facts.delay_level = value.parse().unwrap_or(0),
                 property::TRAN_MSG => facts.half = value.eq_ignore_ascii_case("true"),
+                property::CHECK_IMMUNITY_TIME_IN_SECONDS => facts.immunity = Some(value),
                 property::WAIT => facts.wait = !value.eq_ignore_ascii_case("false"),
                 property::TIMER_DELAY_SEC
                 | property::TIMER_DELAY_MS

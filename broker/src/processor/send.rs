@@ -27,6 +27,7 @@ use crate::{
     refusal::Refusal,
     state::{Core, canonical},
     store::Appended,
+    transaction::immunity_millis,
 };
 
 /// First client version whose `maxReconsumeTimes` is believed (`V3_4_9`).
@@ -193,8 +194,9 @@ fn store_one(
     let facts = Facts::of(properties);
     let reconsume_times = header.reconsume_times.unwrap_or(0);
     // A retried message that once was a half message is an ordinary one by now.
-    let half = facts.half || SysFlag(header.sys_flag).transaction() == Transaction::Prepared;
-    if half && !(reconsume_times > 0 && facts.delay_level > 0) {
+    let prepared = facts.half || SysFlag(header.sys_flag).transaction() == Transaction::Prepared;
+    let half = prepared && !(reconsume_times > 0 && facts.delay_level > 0);
+    if half && core.config.reject_transaction_message {
         return Err(Refusal::TransactionRefused {
             broker: core.address.ip().to_string(),
         });
@@ -204,6 +206,10 @@ fn store_one(
     }
     let place = place(core, frame, header, topic)?;
     let mut sys_flag = SysFlag(header.sys_flag);
+    if sys_flag.transaction() == Transaction::Prepared {
+        // No queue would show it: what is undecided lies in a topic of its own instead.
+        sys_flag = sys_flag.with_transaction(Transaction::None);
+    }
     if topic.topic_filter_type == TopicFilterType::MultiTag {
         sys_flag = sys_flag.with(SysFlag::MULTI_TAGS);
     }
@@ -229,6 +235,7 @@ fn store_one(
         born_timestamp: header.born_timestamp,
         born_host: canonical(connection.peer()),
         reconsume_times,
+        prepared_transaction_offset: 0,
         body: &frame.body,
         properties,
         delay_level: if place.is_dead_letter() {
@@ -237,7 +244,15 @@ fn store_one(
             facts.delay_level
         },
     };
-    let appended = deposit::append(core, &draft, &added[..count], &core.stamp)?;
+    let added = &added[..count];
+    let appended = if half {
+        let immunity = immunity_millis(facts.immunity, &core.config);
+        let appended = deposit::append_half(core, &draft, unique_key, added)?;
+        core.transactions.opened(core, &appended, immunity);
+        appended
+    } else {
+        deposit::append(core, &draft, added, &core.stamp)?
+    };
     Ok(Stored {
         wait: if facts.wait {
             Wait::ForDisk

@@ -143,6 +143,7 @@ fn copy(core: &Core, record: &RecordView<'_>, target: &Target) -> Result<Appende
         born_timestamp: record.born_timestamp(),
         born_host: record.born_host(),
         reconsume_times: record.reconsume_times() + 1,
+        prepared_transaction_offset: 0,
         body: record.body(),
         properties: &properties,
         delay_level: target.delay_level,

@@ -11,3 +11,4 @@ mod delivery;
 mod restart;
 mod sending;
 mod support;
+mod transactions;

@@ -61,7 +61,7 @@ async fn a_message_without_a_unique_key_gets_one() {
 
 #[tokio::test]
 async fn refusals_come_with_apaches_codes_and_still_tell_region_and_trace() {
-    let fixture = Fixture::start().await;
+    let fixture = Fixture::with(|config| config.reject_transaction_message = true).await;
     let peer = fixture.peer().await;
     peer.send("T", 0, "x", "").await;
     for (request, code) in [

@@ -114,11 +114,16 @@ impl Fixture {
 #[derive(Default)]
 struct Asked {
     requests: Mutex<Vec<(RequestCode, String)>>,
+    checks: Mutex<Vec<Frame>>,
     came: Notify,
 }
 
 impl Service for Asked {
     fn request(&self, _: &Connection, frame: Frame, _: Responder) {
+        if frame.request_code() == RequestCode::CHECK_TRANSACTION_STATE {
+            self.checks.lock().unwrap().push(frame);
+            return self.came.notify_one();
+        }
         let group = frame.ext("consumerGroup").unwrap_or_default().into_owned();
         self.requests
             .lock()
@@ -223,6 +228,26 @@ impl Peer {
         };
         self.ok(Request::new(RequestCode::HEART_BEAT).body(bodies::to_vec(&data).unwrap()))
             .await;
+    }
+
+    /// How many questions about transactions have come.
+    pub(crate) fn check_count(&self) -> usize {
+        self.asked.checks.lock().unwrap().len()
+    }
+
+    /// Waits until the broker has asked about so many transactions; all questions so far.
+    pub(crate) async fn checks(&self, times: usize) -> Vec<Frame> {
+        let waited = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let came = self.asked.came.notified();
+                if self.check_count() >= times {
+                    return;
+                }
+                came.await;
+            }
+        });
+        waited.await.unwrap();
+        self.asked.checks.lock().unwrap().clone()
     }
 
     /// Waits until the broker has asked so many times; what it asked.

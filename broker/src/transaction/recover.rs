@@ -1,0 +1,172 @@
+//! Which half messages were open when the broker stopped, from the log.
+//!
+//! ```text
+//! consumer offsets of CID_RMQ_SYS_TRANS ─▶ op messages from there ─▶ decided offsets ─┐
+//!                                       └▶ half messages from there ──────────────────┴▶ Book
+//! ```
+//! The positions are written seconds behind what they stand for. What was written again or decided since is recognised by
+//! its unique key, so that no transaction is asked about, or delivered, twice for that.
+use std::collections::{HashMap, HashSet};
+
+use bindery_protocol::{
+    message::{QueueOffset, RecordView, property},
+    names,
+};
+
+use super::{GROUP, NEVER, QUEUE, book::Book, half::HalfMessage, ops, state::Transactions};
+use crate::{
+    config::BrokerConfig,
+    offset::Offsets,
+    store::{Everything, ReadLimits, Store},
+};
+
+/// Reads the transactions that may be open. Blocks on the disk.
+pub(crate) fn recover(store: &Store, offsets: &Offsets, config: &BrokerConfig) -> Transactions {
+    let half = position(store, offsets, names::TRANS_HALF_TOPIC);
+    let op = position(store, offsets, names::TRANS_OP_HALF_TOPIC);
+    let mut book = Book::at(half, op);
+    let half_end = store.max_offset(names::TRANS_HALF_TOPIC, QUEUE).0;
+    let decided = read_ops(store, op, half_end, &mut book);
+    let halves = read_halves(store, half, &decided, config);
+    let mut round_at = NEVER;
+    // What no record is left of is over as well.
+    let mut next = half;
+    for entry in &halves.entries {
+        book.lost_before_reading(next, entry.offset);
+        next = entry.offset + 1;
+        book.opened(entry.offset);
+        match halves.fate(entry) {
+            Fate::Open => {
+                round_at = round_at.min(entry.first_check);
+                if entry.is_copy {
+                    book.copied(&entry.key, entry.offset);
+                }
+            }
+            Fate::Decided => book.decided(entry.offset, &entry.key),
+            Fate::Replaced => book.given_up(entry.offset, ""),
+        }
+    }
+    book.lost_before_reading(next, half_end);
+    if book.open() > 0 {
+        tracing::info!(open = book.open(), "transactions without a verdict found");
+    }
+    Transactions::new(book, (half, op), round_at, config)
+}
+
+/// The kept position of a queue, within what is there: a log that lost its tail ends before it.
+fn position(store: &Store, offsets: &Offsets, topic: &str) -> i64 {
+    let (min, max) = (
+        store.min_offset(topic, QUEUE).0,
+        store.max_offset(topic, QUEUE).0,
+    );
+    offsets
+        .committed(GROUP, topic, QUEUE)
+        .unwrap_or(min)
+        .clamp(min, max.max(min))
+}
+
+/// The half offsets that op messages name. An offset that is not taken yet can only come from a log that lost its tail,
+/// and must not decide the message that will get it.
+fn read_ops(store: &Store, from: i64, half_end: i64, book: &mut Book) -> HashSet<i64> {
+    let mut decided = HashSet::new();
+    walk(store, names::TRANS_OP_HALF_TOPIC, from, |record| {
+        let mut last_half = -1;
+        if record.property(property::TAGS) == Some(ops::TAG.as_bytes()) {
+            for half in ops::parse(record.body()).filter(|half| *half < half_end) {
+                last_half = last_half.max(half);
+                decided.insert(half);
+            }
+        }
+        book.op_read(record.queue_offset().0, last_half);
+    });
+    decided
+}
+
+struct Entry {
+    offset: i64,
+    key: String,
+    is_copy: bool,
+    /// An op message names it.
+    is_decided: bool,
+    first_check: i64,
+}
+
+enum Fate {
+    Open,
+    Decided,
+    /// A later copy stands for it.
+    Replaced,
+}
+
+#[derive(Default)]
+struct Halves {
+    entries: Vec<Entry>,
+    /// Unique keys of decided transactions.
+    decided: HashSet<String>,
+    /// The last copy of each unique key.
+    copies: HashMap<String, i64>,
+}
+
+impl Halves {
+    fn fate(&self, entry: &Entry) -> Fate {
+        if entry.is_decided || self.decided.contains(&entry.key) {
+            return Fate::Decided;
+        }
+        match self.copies.get(&entry.key) {
+            Some(copy) if *copy > entry.offset => Fate::Replaced,
+            _ => Fate::Open,
+        }
+    }
+}
+
+fn read_halves(store: &Store, from: i64, decided: &HashSet<i64>, config: &BrokerConfig) -> Halves {
+    let mut halves = Halves::default();
+    walk(store, names::TRANS_HALF_TOPIC, from, |record| {
+        let offset = record.queue_offset().0;
+        let half = HalfMessage::of(*record, config);
+        let first_offset = half.as_ref().and_then(|half| half.first_offset);
+        let is_decided =
+            decided.contains(&offset) || first_offset.is_some_and(|first| decided.contains(&first));
+        let entry = Entry {
+            offset,
+            key: half
+                .as_ref()
+                .map(|half| half.key.to_owned())
+                .unwrap_or_default(),
+            is_copy: half.as_ref().is_some_and(HalfMessage::is_copy),
+            is_decided,
+            first_check: half.map_or(i64::MIN, |half| half.first_check(config)),
+        };
+        if !entry.key.is_empty() {
+            if entry.is_decided {
+                halves.decided.insert(entry.key.clone());
+            }
+            if entry.is_copy {
+                halves.copies.insert(entry.key.clone(), offset);
+            }
+        }
+        halves.entries.push(entry);
+    });
+    halves
+}
+
+/// Shows every readable record of a queue from an offset on.
+fn walk(store: &Store, topic: &str, from: i64, mut show: impl FnMut(&RecordView<'_>)) {
+    let mut next = from;
+    let end = store.max_offset(topic, QUEUE).0;
+    while next < end {
+        let limits = ReadLimits::messages(32);
+        let read = store.read(topic, QUEUE, QueueOffset(next), limits, &Everything);
+        for bytes in &read.messages {
+            match RecordView::parse(bytes) {
+                Ok(record) => show(&record),
+                Err(error) => tracing::error!(topic, %error, "record not readable, left out"),
+            }
+        }
+        if read.next.0 <= next {
+            tracing::error!(topic, offset = next, status = ?read.status, "queue not readable from here on");
+            return;
+        }
+        next = read.next.0;
+    }
+}
