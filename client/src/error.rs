@@ -141,6 +141,22 @@ pub enum ClientError {
         /// Group name.
         group: String,
     },
+    /// The queue is not among those this consumer has now; a rebalance may have moved it.
+    #[error("the queue {queue} is not assigned to this consumer")]
+    NotAssigned {
+        /// Queue named.
+        queue: crate::MessageQueue,
+    },
+    /// The offset lies outside the queue.
+    #[error("the offset {offset} is not between {min} and {max}")]
+    OffsetOutside {
+        /// Offset given.
+        offset: i64,
+        /// First message.
+        min: i64,
+        /// Behind the last message.
+        max: i64,
+    },
     /// The client, producer or consumer was shut down.
     #[error("{what} has been shut down")]
     ShutDown {

@@ -97,93 +97,15 @@ fn hash(key: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-    use std::collections::BTreeMap;
-
-    use serde::Deserialize;
-
     use super::*;
 
-    const CORPUS: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../tests/golden/oracle/allocate.jsonl"
-    );
-
-    #[derive(Deserialize)]
-    struct Case {
-        id: u32,
-        #[serde(rename = "in")]
-        given: Given,
-        out: Expected,
-    }
-
-    #[derive(Deserialize)]
-    struct Given {
-        strategy: String,
-        topic: String,
-        queues: Vec<String>,
-        clients: Vec<String>,
-        #[serde(rename = "virtualNodes", default)]
-        virtual_nodes: Option<usize>,
-    }
-
-    #[derive(Deserialize)]
-    struct Expected {
-        allocated: BTreeMap<String, Vec<usize>>,
-    }
-
-    fn strategy(given: &Given) -> Option<AllocateStrategy> {
-        match &*given.strategy {
-            "averagely" => Some(AllocateStrategy::Averagely),
-            "averagely-by-circle" => Some(AllocateStrategy::AveragelyByCircle),
-            "consistent-hash" if given.virtual_nodes == Some(VIRTUAL_NODES) => {
-                Some(AllocateStrategy::ConsistentHash)
-            }
-            _ => None,
-        }
-    }
-
-    fn queue(topic: &str, text: &str) -> MessageQueue {
-        let (broker, id) = text.rsplit_once(':').unwrap();
-        MessageQueue::new(topic, broker, id.parse().unwrap())
-    }
-
-    #[test]
-    fn queues_go_to_the_members_that_java_gives_them_to() {
-        let corpus = std::fs::read_to_string(CORPUS).unwrap();
-        let mut passed = 0;
-        for line in corpus.lines().skip(1) {
-            // Strategies by machine room and by configuration are not offered.
-            let Ok(case) = serde_json::from_str::<Case>(line) else {
-                continue;
-            };
-            let Some(strategy) = strategy(&case.given) else {
-                continue;
-            };
-            let given = &case.given;
-            let queues: Vec<_> = given
-                .queues
-                .iter()
-                .map(|text| queue(&given.topic, text))
-                .collect();
-            for client in &given.clients {
-                let got = allocate(strategy, &queues, &given.clients, client);
-                let indexes = case.out.allocated.get(client).cloned().unwrap_or_default();
-                let expected: Vec<_> = indexes.iter().map(|index| queues[*index].clone()).collect();
-                assert_eq!(got, expected, "case {} of {client}", case.id);
-            }
-            passed += 1;
-        }
-        println!("allocate: {passed} passed");
-        assert!(passed > 100, "{passed}");
-    }
-
+    // What Java answers to many groups is judged by the workspace's test `oracle`.
     #[test]
     fn who_is_not_a_member_gets_nothing() {
-        let queues = [queue("t", "b:0")];
+        let queues = [MessageQueue::new("t", "b", 0)];
         let members = ["a".to_owned()];
         assert_eq!(
-            allocate(AllocateStrategy::Averagely, &queues, &members, "b"),
+            AllocateStrategy::Averagely.allocate(&queues, &members, "b"),
             []
         );
     }

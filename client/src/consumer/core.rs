@@ -115,16 +115,14 @@ impl ConsumerCore {
         listener: Listener,
     ) -> Result<(Arc<Self>, DropGuard), ClientError> {
         let core = Arc::new(Self::new(client, group, settings, listener)?);
+        // Not registered yet: no heartbeat may spread an expression that brokers refuse.
+        core.check_filters().await?;
         core.client.register_consumer(&core)?;
         let guard = core.stop.clone().drop_guard();
         let rounds = TaskTracker::new();
         core.client
             .tasks
             .spawn(supervise(Arc::clone(&core), client.clone(), rounds.clone()));
-        if let Err(error) = core.check_filters().await {
-            core.shutdown().await;
-            return Err(error);
-        }
         core.introduce().await;
         core.spawn_rounds(&rounds);
         Ok((core, guard))

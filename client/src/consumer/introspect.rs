@@ -13,12 +13,12 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 
 use super::{
-    MessageExt, Origin,
+    MessageExt, MessageModel, Origin,
     core::ConsumerCore,
     listener::{ConcurrentContext, ConcurrentStatus, ListenerKind, OrderlyContext, OrderlyStatus},
     process_queue::ProcessQueue,
 };
-use crate::{ClientError, body};
+use crate::{Client, ClientError, body, namespace};
 
 /// Name of the protocol version we speak, as Java prints it.
 const VERSION_NAME: &str = "V5_3_3";
@@ -38,6 +38,79 @@ impl ConsumerCore {
             self.save(std::slice::from_ref(&queue)).await;
             tracing::info!(queue = %queue.mq, group = self.group(), offset, "position reset");
         }
+    }
+
+    /// Moves the group to the first messages of a topic stored at or after `timestamp`, and this member's queues at once.
+    pub(super) async fn seek_to_time(
+        self: &Arc<Self>,
+        client: &Client,
+        topic: &str,
+        timestamp: i64,
+    ) -> Result<BTreeMap<MessageQueue, i64>, ClientError> {
+        let space = self.client.config.namespace.as_deref();
+        let moved = match self.settings.model {
+            MessageModel::Clustering => {
+                let admin = client.admin();
+                admin
+                    .reset_offset(self.plain_group(), topic, timestamp)
+                    .await?
+            }
+            MessageModel::Broadcasting => self.search(topic, timestamp).await?,
+        };
+        let ours = moved.iter().map(|(queue, offset)| {
+            let topic = namespace::wrap(space, &queue.topic);
+            let wrapped = MessageQueue::new(topic, queue.broker_name.clone(), queue.queue_id);
+            (wrapped, *offset)
+        });
+        Arc::clone(self).reset(ours.collect()).await;
+        Ok(moved)
+    }
+
+    /// Where the messages of this time begin in each of our queues of a topic.
+    async fn search(
+        &self,
+        topic: &str,
+        timestamp: i64,
+    ) -> Result<BTreeMap<MessageQueue, i64>, ClientError> {
+        let wrapped = namespace::wrap(self.client.config.namespace.as_deref(), topic);
+        let mut found = BTreeMap::new();
+        for queue in self.held().iter().filter(|queue| queue.mq.topic == wrapped) {
+            let mq = &queue.mq;
+            let addr = self.client.routes.master(&mq.broker_name)?;
+            let offset = self.client.search_offset(&addr, mq, timestamp).await?;
+            let plain = MessageQueue::new(topic, mq.broker_name.clone(), mq.queue_id);
+            found.insert(plain, offset);
+        }
+        Ok(found)
+    }
+
+    /// Moves one queue of this member.
+    pub(super) async fn seek(
+        self: &Arc<Self>,
+        queue: &MessageQueue,
+        offset: i64,
+    ) -> Result<(), ClientError> {
+        let topic = namespace::wrap(self.client.config.namespace.as_deref(), &queue.topic);
+        let wrapped = MessageQueue::new(topic, queue.broker_name.clone(), queue.queue_id);
+        let held = self.held();
+        let ours = |held: &&Arc<ProcessQueue>| {
+            held.mq == wrapped && held.has_begun() && !held.leave.is_cancelled()
+        };
+        if held.iter().find(ours).is_none() {
+            return Err(ClientError::NotAssigned {
+                queue: queue.clone(),
+            });
+        }
+        let addr = self.client.routes.master(&wrapped.broker_name)?;
+        let min = self.client.min_offset(&addr, &wrapped).await?;
+        let max = self.client.max_offset(&addr, &wrapped).await?;
+        if !(min..=max).contains(&offset) {
+            return Err(ClientError::OffsetOutside { offset, min, max });
+        }
+        Arc::clone(self)
+            .reset(BTreeMap::from([(wrapped, offset)]))
+            .await;
+        Ok(())
     }
 
     /// Answer to 221: positions in memory of one topic.

@@ -7,12 +7,12 @@
 //!      40 / 20 s ──┘                 lowest unfinished ▼                          ▼
 //!                                    position ─▶ broker        failed ─▶ send back ─▶ %RETRY% ─▶ %DLQ%
 //! ```
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio_util::sync::DropGuard;
 
 use self::core::ConsumerCore;
-use crate::{Client, MessageQueue};
+use crate::{Client, ClientError, MessageQueue};
 
 mod allocate;
 mod builder;
@@ -163,6 +163,29 @@ impl PushConsumer {
             .iter()
             .map(|queue| queue.position())
             .collect()
+    }
+
+    /// Moves the group to the first messages of a topic that were stored at or after `timestamp` (ms since 1970), back or forward,
+    /// whatever it has consumed; answers the new positions. This member goes there at once, the others as soon as their brokers
+    /// tell them. A broadcasting consumer moves alone. Handlers that run end first; what they handled may come again.
+    ///
+    /// # Errors
+    /// The brokers' failures; some queues may have been moved already.
+    pub async fn seek_to_time(
+        &self,
+        topic: &str,
+        timestamp: i64,
+    ) -> Result<BTreeMap<MessageQueue, i64>, ClientError> {
+        self.core.seek_to_time(&self.client, topic, timestamp).await
+    }
+
+    /// Moves one of its queues (see [`PushConsumer::assignment`]) to this offset, after the handlers that run there. The new position
+    /// is saved at once.
+    ///
+    /// # Errors
+    /// [`ClientError::NotAssigned`] for a queue it does not have, [`ClientError::OffsetOutside`], and the broker's failures.
+    pub async fn seek(&self, queue: &MessageQueue, offset: i64) -> Result<(), ClientError> {
+        self.core.seek(queue, offset).await
     }
 
     /// Its group.

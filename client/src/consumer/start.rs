@@ -3,9 +3,9 @@
 //! ```text
 //! stored position ─ there ─────────────────────────────▶ it
 //!        └─ none ─┬─ retry topic, or FIRST ────────────▶ oldest message
-//!                 ├─ queue appeared after our start ───▶ oldest message: all of it was sent since
-//!                 ├─ LAST ─────────────────────────────▶ end
-//!                 └─ TIMESTAMP ────────────────────────▶ first message stored then or later
+//!                 ├─ TIMESTAMP ────────────────────────▶ first message stored then or later
+//!                 └─ LAST ─┬─ queue appeared after our start ─▶ oldest message: all of it was sent since
+//!                          └──────────────────────────────────▶ end
 //! ```
 //! A position found by rule is saved before the first pull: if this member dies before it saves another one, its heir must not apply
 //! the rule again, later, and skip what came in between.
@@ -72,16 +72,16 @@ impl ConsumerCore {
         if queue.topic == self.retry_topic {
             return Ok((self.client.min_offset(&addr, queue).await?, "retry topic"));
         }
-        if self.known.is_new(queue) {
-            return Ok((self.client.min_offset(&addr, queue).await?, "new queue"));
-        }
         match self.settings.from {
             ConsumeFrom::First => Ok((self.client.min_offset(&addr, queue).await?, "first")),
-            ConsumeFrom::Last => Ok((self.client.max_offset(&addr, queue).await?, "last")),
             ConsumeFrom::Timestamp(at) => Ok((
                 self.client.search_offset(&addr, queue, at).await?,
                 "timestamp",
             )),
+            ConsumeFrom::Last if self.known.is_new(queue) => {
+                Ok((self.client.min_offset(&addr, queue).await?, "new queue"))
+            }
+            ConsumeFrom::Last => Ok((self.client.max_offset(&addr, queue).await?, "last")),
         }
     }
 }

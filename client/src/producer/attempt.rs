@@ -53,8 +53,12 @@ struct Attempts {
 }
 
 impl Sender {
-    /// To any queue, on another broker after a failure.
-    pub(super) async fn send(&self, message: &Outgoing) -> Result<SendResult, ClientError> {
+    /// To any queue, on another broker after a failure, with so many attempts after the first.
+    pub(super) async fn send(
+        &self,
+        message: &Outgoing,
+        retries: usize,
+    ) -> Result<SendResult, ClientError> {
         let mut attempts = Attempts {
             started: Instant::now(),
             brokers: Vec::new(),
@@ -92,10 +96,7 @@ impl Sender {
             let again = failure
                 .as_ref()
                 .is_none_or(|error| self.worth_another(error));
-            if !again
-                || attempts.brokers.len() > self.settings.retries
-                || Instant::now() >= deadline
-            {
+            if !again || attempts.brokers.len() > retries || Instant::now() >= deadline {
                 return attempts.end(message, stored, failure);
             }
             tracing::debug!(

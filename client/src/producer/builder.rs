@@ -57,10 +57,17 @@ impl ProducerBuilder {
         self
     }
 
-    /// Further attempts after the first one failed; 2.
+    /// Further attempts after the first one failed; 2. For [`Producer::send_async`] see [`ProducerBuilder::async_retries`].
     #[must_use]
     pub fn retries(mut self, times: usize) -> Self {
         self.settings.retries = times;
+        self
+    }
+
+    /// Further attempts of [`Producer::send_async`] after the first one failed; 2.
+    #[must_use]
+    pub fn async_retries(mut self, times: usize) -> Self {
+        self.settings.async_retries = times;
         self
     }
 

@@ -91,7 +91,8 @@ impl Producer {
     /// [`ClientError::TopicNotFound`] and the name servers' failures. After a timeout the message may be stored all the same.
     pub async fn send(&self, message: Message) -> Result<SendResult, ClientError> {
         let outgoing = self.outgoing(message).await?;
-        self.inner.sender.send(&outgoing).await
+        let retries = self.inner.sender.settings.retries;
+        self.inner.sender.send(&outgoing, retries).await
     }
 
     /// Starts sending at once and returns what to wait on; dropping that does not stop the send. The rules are those of
@@ -111,9 +112,10 @@ impl Producer {
         };
         let producer = self.clone();
         let sending = self.inner.tasks.spawn(async move {
-            let sent = producer.send(message).await;
-            drop(permit);
-            sent
+            let _in_flight = permit;
+            let outgoing = producer.outgoing(message).await?;
+            let retries = producer.inner.sender.settings.async_retries;
+            producer.inner.sender.send(&outgoing, retries).await
         });
         Ok(async move {
             sending.await.unwrap_or(Err(ClientError::TaskEnded {
@@ -193,7 +195,8 @@ impl Producer {
             &self.inner.sender.settings,
             messages,
         )?;
-        self.inner.sender.send(&outgoing).await
+        let retries = self.inner.sender.settings.retries;
+        self.inner.sender.send(&outgoing, retries).await
     }
 
     /// The writable queues of a topic, ordered by broker name and queue id. A topic that does not exist has those it will get when

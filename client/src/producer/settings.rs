@@ -7,6 +7,7 @@ use super::DEFAULT_RETRY_CODES;
 pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     pub(crate) retries: usize,
+    pub(crate) async_retries: usize,
     pub(crate) retry_codes: Vec<i32>,
     pub(crate) retry_when_not_stored_ok: bool,
     pub(crate) compress_over: Option<usize>,
@@ -22,6 +23,7 @@ impl Default for Settings {
         Self {
             timeout: Duration::from_secs(3),
             retries: 2,
+            async_retries: 2,
             retry_codes: DEFAULT_RETRY_CODES.to_vec(),
             retry_when_not_stored_ok: false,
             compress_over: Some(4096),

@@ -15,14 +15,15 @@ use std::{
 use bindery_client::{ClientConfig, MessageQueue};
 use bindery_protocol::{
     bodies::{
-        BrokerData, ConsumerIds, HeartbeatData, LockBatchBody, LockBatchReply, QueueData,
-        RouteData, from_slice, to_vec,
+        BrokerData, ConsumerIds, HeartbeatData, LockBatchBody, LockBatchReply, QueueData, QueueMap,
+        ResetOffsetBody, RouteData, from_slice, to_vec,
     },
     codes::{RequestCode, ResponseCode},
     frame::{Frame, Reply, Request},
     headers::{
-        ConsumerGroupHeader, OffsetReply, PullHeader, PullReply, QueryOffsetHeader, QueueHeader,
-        RouteHeader, SendBackHeader, SendHeader, SendReply, UnregisterClientHeader,
+        CheckTransactionHeader, ConsumerGroupHeader, EndTransactionHeader, OffsetReply, PullHeader,
+        PullReply, QueryOffsetHeader, QueueHeader, ResetOffsetHeader, RouteHeader,
+        SearchOffsetHeader, SendBackHeader, SendHeader, SendReply, UnregisterClientHeader,
         UpdateOffsetHeader,
     },
     message::{NewMessage, PhysicalOffset, QueueOffset, SysFlag, record},
@@ -33,10 +34,12 @@ use bytes::{Bytes, BytesMut};
 /// A rule: looks at a request to a broker and may answer in the place of the plain behaviour.
 type Rule = Box<dyn Fn(&str, &Frame) -> Option<Reply> + Send + Sync>;
 
+const NAME_SERVER: &str = "name server";
+
 /// A cluster of a name server and some brokers.
 pub(crate) struct Fake {
     pub(crate) state: Arc<Mutex<State>>,
-    servers: Vec<Server>,
+    servers: BTreeMap<String, Server>,
     name_server: SocketAddr,
 }
 
@@ -54,7 +57,13 @@ pub(crate) struct State {
     /// Queue to client id.
     pub(crate) locks: HashMap<MessageQueue, String>,
     members: HashMap<String, BTreeMap<String, Connection>>,
+    /// Broker and producer group to client id.
+    producers: HashMap<(String, String), BTreeMap<String, Connection>>,
+    /// Verdicts on half messages in order: the broker told, what it was told, whether it was to answer.
+    pub(crate) ended: Vec<(String, EndTransactionHeader<'static>, bool)>,
     pub(crate) sent_back: Vec<(i64, i32)>,
+    /// Store time of the next messages.
+    pub(crate) now: i64,
     held: Vec<(MessageQueue, i64, Responder)>,
     rules: Vec<Rule>,
 }
@@ -68,17 +77,17 @@ struct Face {
 impl Fake {
     pub(crate) async fn start(brokers: &[&str]) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
-        let mut servers = Vec::new();
+        let mut servers = BTreeMap::new();
         let mut addresses = BTreeMap::new();
         for broker in brokers {
             let server = serve(Some((*broker).to_owned()), &state).await;
             addresses.insert((*broker).to_owned(), server.local_addr());
-            servers.push(server);
+            servers.insert((*broker).to_owned(), server);
         }
         state.lock().unwrap().brokers = addresses;
         let server = serve(None, &state).await;
         let name_server = server.local_addr();
-        servers.push(server);
+        servers.insert(NAME_SERVER.to_owned(), server);
         Self {
             state,
             servers,
@@ -148,9 +157,51 @@ impl Fake {
             .copied()
     }
 
+    /// Stops one broker; the name server goes on naming it.
+    pub(crate) async fn stop_broker(&mut self, broker: &str) {
+        self.servers.remove(broker).unwrap().shutdown().await;
+    }
+
+    /// Lets a broker ask the producers of a group what became of the half message of this id; answers how many were asked.
+    pub(crate) fn ask_about(&self, broker: &str, group: &str, id: &str, place: i64) -> usize {
+        let state = self.state.lock().unwrap();
+        let properties =
+            format!("PGROUP\u{1}{group}\u{2}TRAN_MSG\u{1}true\u{2}UNIQ_KEY\u{1}{id}\u{2}");
+        let queue = MessageQueue::new("t", broker, 1);
+        let mut record = BytesMut::new();
+        record::encode(
+            &new_message(&queue, b"half", properties.as_bytes(), 4, 0),
+            &mut record,
+        )
+        .unwrap();
+        record::patch(
+            &mut record,
+            QueueOffset(place),
+            PhysicalOffset(place * 100),
+            1,
+        );
+        let header = CheckTransactionHeader {
+            topic: Some("RMQ_SYS_TRANS_HALF_TOPIC".into()),
+            tran_state_table_offset: place,
+            commit_log_offset: place * 100,
+            msg_id: Some(id.into()),
+            transaction_id: Some(id.into()),
+            offset_msg_id: None,
+        };
+        let ask = Request::new(RequestCode::CHECK_TRANSACTION_STATE)
+            .with(&header)
+            .body(record.freeze());
+        let producers = state.producers.get(&(broker.to_owned(), group.to_owned()));
+        let producers: Vec<_> = producers.into_iter().flat_map(BTreeMap::values).collect();
+        for producer in &producers {
+            producer.oneway(ask.clone()).unwrap();
+        }
+        producers.len()
+    }
+
     pub(crate) async fn stop(self) {
         self.state.lock().unwrap().held.clear();
-        for server in self.servers {
+        for server in self.servers.into_values() {
             server.shutdown().await;
         }
     }
@@ -248,9 +299,31 @@ impl State {
             RequestCode::SEND_MESSAGE_V2 | RequestCode::SEND_BATCH_MESSAGE => {
                 self.send(broker, frame)
             }
-            RequestCode::HEART_BEAT => self.heartbeat(frame, connection),
+            RequestCode::HEART_BEAT => self.heartbeat(broker, frame, connection),
+            RequestCode::END_TRANSACTION => {
+                let header: EndTransactionHeader<'_> = frame.header().unwrap();
+                self.ended
+                    .push((broker.to_owned(), header.into_owned(), !frame.is_oneway()));
+                Reply::ok()
+            }
+            RequestCode::CHECK_CLIENT_CONFIG => Reply::ok(),
+            RequestCode::SEARCH_OFFSET_BY_TIMESTAMP => {
+                let header: SearchOffsetHeader<'_> = frame.header().unwrap();
+                let queue = MessageQueue::new(&*header.topic, broker, header.queue_id);
+                Reply::ok().with(&OffsetReply {
+                    offset: self.stored_before(&queue, header.timestamp),
+                })
+            }
+            RequestCode::INVOKE_BROKER_TO_RESET_OFFSET => self.reset(broker, frame),
             RequestCode::UNREGISTER_CLIENT => {
                 let header: UnregisterClientHeader<'_> = frame.header().unwrap();
+                if let Some(group) = header.producer_group {
+                    let place = (broker.to_owned(), group.into_owned());
+                    self.producers
+                        .entry(place)
+                        .or_default()
+                        .remove(&*header.client_id);
+                }
                 if let Some(group) = header.consumer_group {
                     if let Some(members) = self.members.get_mut(&*group) {
                         members.remove(&*header.client_id);
@@ -322,8 +395,38 @@ impl State {
         self.offsets.insert((group.to_owned(), queue), offset);
     }
 
-    fn heartbeat(&mut self, frame: &Frame, connection: &Connection) -> Reply {
+    fn stored_before(&self, queue: &MessageQueue, timestamp: i64) -> i64 {
+        let records = self.queues.get(queue).map_or(&[][..], Vec::as_slice);
+        let older = records
+            .iter()
+            .take_while(|bytes| record::decode(bytes).unwrap().0.store_timestamp < timestamp);
+        i64::try_from(older.count()).unwrap()
+    }
+
+    /// Answers the new positions and, as Apache's broker does, tells the members nothing.
+    fn reset(&self, broker: &str, frame: &Frame) -> Reply {
+        let header: ResetOffsetHeader<'_> = frame.header().unwrap();
+        let queues = (0..self.topics[&*header.topic])
+            .map(|id| MessageQueue::new(&*header.topic, broker, id));
+        let offsets = queues.map(|queue| {
+            let offset = self.stored_before(&queue, header.timestamp);
+            (queue, offset)
+        });
+        let body = ResetOffsetBody {
+            offset_table: QueueMap(offsets.collect()),
+        };
+        Reply::ok().body(to_vec(&body).unwrap())
+    }
+
+    fn heartbeat(&mut self, broker: &str, frame: &Frame, connection: &Connection) -> Reply {
         let data: HeartbeatData = from_slice(&frame.body).unwrap();
+        for producer in data.producer_data_set {
+            let place = (broker.to_owned(), producer.group_name);
+            self.producers
+                .entry(place)
+                .or_default()
+                .insert(data.client_id.clone(), connection.clone());
+        }
         for consumer in data.consumer_data_set {
             let members = self.members.entry(consumer.group_name.clone()).or_default();
             if members
@@ -401,27 +504,19 @@ impl State {
         sys_flag: i32,
         reconsume_times: i32,
     ) -> i64 {
-        let host = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let message = NewMessage {
-            topic: &queue.topic,
-            queue_id: queue.queue_id,
-            flag: 0,
-            sys_flag: SysFlag(sys_flag),
-            born_timestamp: 0,
-            born_host: host,
-            store_host: host,
-            reconsume_times,
-            prepared_transaction_offset: 0,
-            body,
-            properties,
-        };
+        let message = new_message(queue, body, properties, sys_flag, reconsume_times);
         let mut bytes = BytesMut::new();
         record::encode(&message, &mut bytes).unwrap();
         let records = self.queues.entry(queue.clone()).or_default();
         let offset = i64::try_from(records.len()).unwrap();
         // Physical offsets need to differ between queues only.
         let place = offset + 1000 * i64::from(queue.queue_id);
-        record::patch(&mut bytes, QueueOffset(offset), PhysicalOffset(place), 1);
+        record::patch(
+            &mut bytes,
+            QueueOffset(offset),
+            PhysicalOffset(place),
+            self.now,
+        );
         records.push(bytes.freeze());
         let (waiting, others) = std::mem::take(&mut self.held)
             .into_iter()
@@ -465,6 +560,29 @@ impl State {
         records[from..to]
             .iter()
             .fold(reply, |reply, record| reply.body(record.clone()))
+    }
+}
+
+fn new_message<'a>(
+    queue: &'a MessageQueue,
+    body: &'a [u8],
+    properties: &'a [u8],
+    sys_flag: i32,
+    reconsume_times: i32,
+) -> NewMessage<'a> {
+    let host = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    NewMessage {
+        topic: &queue.topic,
+        queue_id: queue.queue_id,
+        flag: 0,
+        sys_flag: SysFlag(sys_flag),
+        born_timestamp: 0,
+        born_host: host,
+        store_host: host,
+        reconsume_times,
+        prepared_transaction_offset: 0,
+        body,
+        properties,
     }
 }
 

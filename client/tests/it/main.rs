@@ -6,3 +6,5 @@ mod consumer;
 mod fake;
 mod live;
 mod producer;
+mod seek;
+mod transaction;

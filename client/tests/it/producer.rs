@@ -381,3 +381,144 @@ async fn a_broker_hears_a_heartbeat_before_anything_else() {
     );
     fake.stop().await;
 }
+
+#[tokio::test]
+async fn with_one_of_two_brokers_down_every_send_arrives_in_every_way() {
+    let mut fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 2);
+    let producer = producer(&fake).await;
+    for _ in 0..4 {
+        producer.send(Message::new("t", "x")).await.unwrap();
+    }
+    fake.stop_broker("a").await;
+    for _ in 0..16 {
+        let sent = producer.send(Message::new("t", "x")).await.unwrap();
+        assert_eq!(sent.queue.broker_name, "b");
+    }
+    let waiting: Vec<_> = (0..64)
+        .map(|_| producer.send_async(Message::new("t", "x")).unwrap())
+        .collect();
+    for sent in futures_util::future::join_all(waiting).await {
+        assert_eq!(sent.unwrap().queue.broker_name, "b");
+    }
+    let batch = vec![Message::new("t", "x"), Message::new("t", "y")];
+    assert_eq!(
+        producer.send_batch(batch).await.unwrap().queue.broker_name,
+        "b"
+    );
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn without_retries_a_dead_broker_is_the_callers_to_see() {
+    let mut fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 1);
+    fake.stop_broker("a").await;
+    let producer = Producer::builder("pg")
+        .config(fake.config())
+        .retries(0)
+        .async_retries(1)
+        .start()
+        .await
+        .unwrap();
+    let mut failed = 0;
+    for _ in 0..8 {
+        if let Err(error) = producer.send(Message::new("t", "x")).await {
+            assert_eq!(error.response_code(), 10_001, "{error}");
+            assert!(matches!(error, ClientError::SendFailed { attempts: 1, .. }));
+            failed += 1;
+        }
+    }
+    assert_eq!(failed, 4, "its queues are in turn as often as the others");
+    for _ in 0..8 {
+        let sent = producer.send_async(Message::new("t", "x")).unwrap().await;
+        assert_eq!(sent.unwrap().queue.broker_name, "b");
+    }
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_dead_broker_is_left_out_for_a_while_when_that_is_wanted() {
+    let mut fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 1);
+    fake.stop_broker("a").await;
+    let producer = Producer::builder("pg")
+        .config(fake.config())
+        .retries(0)
+        .avoid_faulty_brokers(true)
+        .start()
+        .await
+        .unwrap();
+    let mut failed = 0;
+    for _ in 0..8 {
+        failed += usize::from(producer.send(Message::new("t", "x")).await.is_err());
+    }
+    assert_eq!(failed, 1, "the first to meet it is the last");
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn with_all_brokers_down_three_attempts_are_reported() {
+    let mut fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 1);
+    let producer = producer(&fake).await;
+    producer.send(Message::new("t", "x")).await.unwrap();
+    fake.stop_broker("a").await;
+    fake.stop_broker("b").await;
+    let error = producer.send(Message::new("t", "x")).await.unwrap_err();
+    let ClientError::SendFailed {
+        attempts, brokers, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((*attempts, error.response_code()), (3, 10_001));
+    assert!(
+        brokers[0] != brokers[1] && brokers[1] != brokers[2],
+        "{brokers:?}"
+    );
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_stored_less_safely_goes_to_another_broker_when_that_is_wanted() {
+    let fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 1);
+    let unsafe_at = |broker: &'static str| {
+        fake.rule(move |asked, frame| {
+            let send = asked == broker && frame.request_code() == RequestCode::SEND_MESSAGE_V2;
+            send.then(|| {
+                let reply = bindery_protocol::headers::SendReply {
+                    msg_id: "ID".into(),
+                    ..Default::default()
+                };
+                Reply::code(ResponseCode::FLUSH_SLAVE_TIMEOUT).with(&reply)
+            })
+        });
+    };
+    unsafe_at("a");
+    let producer = Producer::builder("pg")
+        .config(fake.config())
+        .retry_when_not_stored_ok(true)
+        .start()
+        .await
+        .unwrap();
+    for _ in 0..4 {
+        let sent = producer.send(Message::new("t", "x")).await.unwrap();
+        assert_eq!(
+            (sent.status, &*sent.queue.broker_name),
+            (SendStatus::Ok, "b")
+        );
+    }
+    unsafe_at("b");
+    let before = sends(&fake).len();
+    let sent = producer.send(Message::new("t", "x")).await.unwrap();
+    assert_eq!(sent.status, SendStatus::FlushSlaveTimeout);
+    assert_eq!(sends(&fake).len() - before, 3);
+    producer.shutdown().await;
+    fake.stop().await;
+}

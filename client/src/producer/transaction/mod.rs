@@ -173,7 +173,7 @@ impl TransactionProducer {
         outgoing.sys_flag = SysFlag(outgoing.sys_flag)
             .with_transaction(Transaction::Prepared)
             .0;
-        let mut sent = sender.send(&outgoing).await?;
+        let mut sent = sender.send(&outgoing, sender.settings.retries).await?;
         let id = sent
             .transaction_id
             .get_or_insert_with(|| sent.msg_id.clone());
