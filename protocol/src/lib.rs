@@ -8,6 +8,7 @@
 
 pub mod bodies;
 pub mod codes;
+pub mod filter;
 pub mod frame;
 pub mod headers;
 pub mod message;
