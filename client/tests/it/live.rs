@@ -17,14 +17,14 @@ use bindery_client::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client and names of its own.
-struct Stage {
-    client: Client,
-    topic: String,
-    group: String,
+pub(crate) struct Stage {
+    pub(crate) client: Client,
+    pub(crate) topic: String,
+    pub(crate) group: String,
 }
 
 impl Stage {
-    async fn new(name: &str, queues: i32) -> Option<Self> {
+    pub(crate) async fn new(name: &str, queues: i32) -> Option<Self> {
         let Ok(name_servers) = std::env::var("BINDERY_NAMESRV") else {
             println!("skipped: BINDERY_NAMESRV is not set");
             return None;
@@ -49,7 +49,7 @@ impl Stage {
         })
     }
 
-    async fn producer(&self) -> Producer {
+    pub(crate) async fn producer(&self) -> Producer {
         Producer::builder(format!("{}-p", self.group))
             .client(&self.client)
             .start()
@@ -57,7 +57,7 @@ impl Stage {
             .unwrap()
     }
 
-    fn consumer(&self) -> PushConsumerBuilder {
+    pub(crate) fn consumer(&self) -> PushConsumerBuilder {
         PushConsumer::builder(&self.group)
             .client(&self.client)
             .subscribe(&self.topic, FilterExpression::all())
@@ -65,13 +65,13 @@ impl Stage {
     }
 
     /// A member of the group on a client of its own.
-    fn member(&self) -> PushConsumerBuilder {
+    pub(crate) fn member(&self) -> PushConsumerBuilder {
         self.consumer().config(ClientConfig::new(
             &self.client.config().name_servers.join(";"),
         ))
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.client.shutdown().await;
         let cleaner = Client::start(self.client.config().clone()).unwrap();
         cleaner.admin().delete_topic(&self.topic).await.unwrap();
@@ -81,10 +81,10 @@ impl Stage {
 
 /// What listeners saw.
 #[derive(Debug, Clone, Default)]
-struct Seen(Arc<Mutex<Vec<MessageExt>>>);
+pub(crate) struct Seen(pub(crate) Arc<Mutex<Vec<MessageExt>>>);
 
 impl Seen {
-    fn listener(&self) -> Listener {
+    pub(crate) fn listener(&self) -> Listener {
         let seen = self.clone();
         Listener::concurrent(move |batch: Vec<MessageExt>| {
             seen.0.lock().unwrap().extend(batch);
@@ -92,7 +92,7 @@ impl Seen {
         })
     }
 
-    fn bodies(&self) -> Vec<String> {
+    pub(crate) fn bodies(&self) -> Vec<String> {
         self.0
             .lock()
             .unwrap()
@@ -101,12 +101,12 @@ impl Seen {
             .collect()
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.lock().unwrap().len()
     }
 }
 
-async fn until(what: &str, condition: impl Fn() -> bool) -> Duration {
+pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) -> Duration {
     let started = Instant::now();
     while !condition() {
         assert!(started.elapsed() < PATIENCE, "not in time: {what}");

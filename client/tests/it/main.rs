@@ -5,6 +5,8 @@
 mod consumer;
 mod fake;
 mod live;
+mod live_start;
+mod live_transaction;
 mod producer;
 mod seek;
 mod transaction;
