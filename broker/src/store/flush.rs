@@ -127,6 +127,13 @@ impl Flusher {
         self.stop.load(Ordering::Acquire)
     }
 
+    /// Waits for an interval, less when woken. The wake-up of a stop may have been used up by a sleep just before.
+    fn pause(&self, interval: Duration) {
+        if !self.is_stopping() {
+            thread::park_timeout(interval);
+        }
+    }
+
     /// Makes all threads end as soon as they are woken.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
@@ -231,7 +238,7 @@ fn flush_by_interval(store: &Inner) {
                 .sleep(|| flusher.is_stopping() || store.log.flushed() < store.log.end());
             thorough = Instant::now();
         }
-        thread::park_timeout(config.flush_interval_commit_log);
+        flusher.pause(config.flush_interval_commit_log);
         let dirty = store.log.end() - store.log.flushed();
         let due = thorough.elapsed() >= config.flush_commit_log_thorough_interval;
         if flusher.is_stopping() || flusher.is_poisoned() || (dirty < least && !due) {
@@ -259,7 +266,7 @@ pub(super) fn keep_loop(store: &Inner) {
                 .sleep(|| flusher.is_stopping() || synced != store.dispatcher.done());
             thorough = Instant::now();
         }
-        thread::park_timeout(config.flush_interval_consume_queue);
+        flusher.pause(config.flush_interval_consume_queue);
         if flusher.is_stopping() {
             return;
         }
