@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pull finds nothing ─▶ Holds::hold ─▶ by topic and queue ──┐
-//! store appends ─▶ Holds::arrived (tag filter) ─▶ ready ────┼─▶ one runner task ─▶ the pull is run again, and answered
+//! store appends ─▶ Holds::arrived (its filter) ─▶ ready ────┼─▶ one runner task ─▶ the pull is run again, and answered
 //! earliest deadline ─▶ the runner's only sleep ─────────────┘
 //! ```
 //! Nothing is timed per pull: the runner sleeps until the earliest deadline, and not at all while nothing waits.
@@ -37,8 +37,8 @@ pub(crate) trait Waiting: Send + 'static {
     fn offset(&self) -> i64;
     /// When it gives up, in milliseconds.
     fn deadline(&self) -> i64;
-    /// Whether a message with this tags code may be for it.
-    fn matches(&self, tags_code: i64) -> bool;
+    /// Whether a message with this tags code and property text is for it.
+    fn matches(&self, tags_code: i64, properties: &[u8]) -> bool;
 }
 
 /// Never: what the runner sleeps until while nothing waits.
@@ -117,12 +117,19 @@ impl<P: Waiting> Holds<P> {
     }
 
     /// A message is readable: `after` is the queue offset behind it.
-    pub(crate) fn arrived(&self, topic: &str, queue_id: i32, after: i64, tags_code: i64) {
+    pub(crate) fn arrived(
+        &self,
+        topic: &str,
+        queue_id: i32,
+        after: i64,
+        tags_code: i64,
+        properties: &[u8],
+    ) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
         self.release(topic, queue_id, Wake::Arrival, |pull| {
-            after > pull.offset() && pull.matches(tags_code)
+            after > pull.offset() && pull.matches(tags_code, properties)
         });
     }
 
@@ -269,7 +276,7 @@ mod tests {
         fn deadline(&self) -> i64 {
             self.deadline
         }
-        fn matches(&self, tags_code: i64) -> bool {
+        fn matches(&self, tags_code: i64, _: &[u8]) -> bool {
             self.tag.is_none_or(|tag| tag == tags_code)
         }
     }
@@ -293,7 +300,7 @@ mod tests {
         for pull in [pull(0, 5, 100), pull(1, 5, 100), pull(0, 6, 100), other_tag] {
             assert!(holds.hold(pull).is_ok());
         }
-        holds.arrived("T", 0, 6, 8);
+        holds.arrived("T", 0, 6, 8, b"");
         assert_eq!(holds.due(0), [(pull(0, 5, 100), Wake::Arrival)]);
         assert_eq!(holds.len(), 3);
     }

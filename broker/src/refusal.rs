@@ -135,6 +135,10 @@ pub(crate) enum Refusal {
     LitePullOff,
     #[error("parse the consumer's subscription failed")]
     SubscriptionUnreadable,
+    #[error("{0}")]
+    Filter(#[from] bindery_protocol::filter::FilterError),
+    #[error("The broker's consumer filter data is not exist!Your expression may be wrong!")]
+    FilterUnknown,
     #[error("the consumer's group info not exist{FAQ}")]
     GroupOffline,
     #[error("the consumer's subscription not exist{FAQ}")]
@@ -234,7 +238,10 @@ impl Refusal {
             Self::QueryEmpty | Self::OffsetNotFoundNoZero | Self::OffsetNotFound => {
                 ResponseCode::QUERY_NOT_FOUND
             }
-            Self::SubscriptionUnreadable => ResponseCode::SUBSCRIPTION_PARSE_FAILED,
+            Self::SubscriptionUnreadable | Self::Filter(_) => {
+                ResponseCode::SUBSCRIPTION_PARSE_FAILED
+            }
+            Self::FilterUnknown => ResponseCode::FILTER_DATA_NOT_EXIST,
             Self::GroupOffline | Self::NotSubscribed => ResponseCode::SUBSCRIPTION_NOT_EXIST,
             Self::SubscriptionOld => ResponseCode::SUBSCRIPTION_NOT_LATEST,
             Self::SendGroupUnknown { .. }

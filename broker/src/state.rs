@@ -130,9 +130,10 @@ impl Arrivals for Bell {
         after: QueueOffset,
         tags_code: i64,
         _store_timestamp: i64,
-        _properties: &[u8],
+        properties: &[u8],
     ) {
-        self.holds.arrived(topic, queue_id, after.0, tags_code);
+        self.holds
+            .arrived(topic, queue_id, after.0, tags_code, properties);
         self.schedule.arrived(topic, queue_id);
     }
 }

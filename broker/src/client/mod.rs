@@ -3,7 +3,7 @@
 //! ```text
 //! heartbeat (34) ─▶ Clients::heartbeat ─┬─▶ members, subscriptions
 //! 35, closed connection, 120 s silence ─┴─▶ changed groups ─▶ NOTIFY_CONSUMER_IDS_CHANGED (40) to every member
-//! pull ─▶ Clients::subscription ─▶ tag filter of (group, topic)
+//! pull ─▶ Clients::subscription ─▶ filter of (group, topic)
 //! ```
 mod group;
 mod subscription;
@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 
 pub(crate) use self::{
     group::ConsumerGroup,
-    subscription::{Subscription, TagFilter, is_tag},
+    subscription::{Filter, Subscription, is_tag},
 };
 
 /// One client of a group.

@@ -1,9 +1,15 @@
 //! What a group wants of a topic, read once when it is announced.
+//!
+//! ```text
+//! heartbeat ─▶ Subscription::announced ─▶ Filter ─┬─ queue entry: tags code ─▶ most of what is not wanted
+//! pull with its own expression ─▶ Filter::parse ──┴─ record: properties, for SQL92 only
+//! ```
 use std::sync::Arc;
 
 use bindery_protocol::{
-    bodies::SubscriptionData,
-    message::tag::{TagExpression, TagExpressionError},
+    bodies::{self, SubscriptionData},
+    filter::{FilterError, FilterExpression, PropertySource, StoredProperties},
+    message::RecordView,
 };
 
 use crate::store::EntryFilter;
@@ -13,26 +19,26 @@ use crate::store::EntryFilter;
 pub(crate) struct Subscription {
     /// As announced.
     pub(crate) data: SubscriptionData,
-    /// Which queue entries pass.
-    pub(crate) filter: TagFilter,
+    /// What passes; nothing when the expression can't be read.
+    pub(crate) filter: Option<Filter>,
 }
 
 impl Subscription {
     /// Takes over what a heartbeat announced. The codes of the expression are computed here and not believed.
     pub(crate) fn announced(data: SubscriptionData) -> Self {
-        // An expression without a tag lets nothing through in Java; its clients refuse to make one.
-        let filter = if is_tag(&data.expression_type) {
-            TagFilter(
-                TagExpression::parse(&data.sub_string)
-                    .map_or(Arc::new(TagExpression::All), Arc::new),
-            )
-        } else {
-            TagFilter::all()
+        let filter = match Filter::parse(&data.expression_type, &data.sub_string) {
+            Ok(filter) => Some(filter),
+            // An expression without a tag lets nothing through in Java; its clients refuse to make one.
+            Err(FilterError::Tags(_)) => Some(Filter::all()),
+            Err(error) => {
+                tracing::warn!(topic = data.topic, %error, "subscription can't be read, pulls of it are refused");
+                None
+            }
         };
         Self { data, filter }
     }
 
-    /// Whether it selects by tags; the broker evaluates nothing else yet.
+    /// Whether it selects by tags.
     pub(crate) fn is_tag(&self) -> bool {
         is_tag(&self.data.expression_type)
     }
@@ -40,27 +46,50 @@ impl Subscription {
 
 /// Whether an expression type is the one for tags; an absent one is.
 pub(crate) fn is_tag(expression_type: &str) -> bool {
-    expression_type.is_empty() || expression_type == "TAG"
+    expression_type.is_empty() || expression_type == bodies::TAG
 }
 
-/// Selects queue entries by the hash of their tag; cheap to clone.
+/// Selects messages; cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct TagFilter(Arc<TagExpression>);
+pub(crate) struct Filter(Arc<FilterExpression>);
 
-impl TagFilter {
+impl Filter {
     /// Everything passes.
     pub(crate) fn all() -> Self {
-        Self(Arc::new(TagExpression::All))
+        Self(Arc::new(FilterExpression::All))
     }
 
-    /// Reads a tag expression.
-    pub(crate) fn parse(expression: &str) -> Result<Self, TagExpressionError> {
-        Ok(Self(Arc::new(TagExpression::parse(expression)?)))
+    /// Reads an expression.
+    pub(crate) fn parse(expression_type: &str, expression: &str) -> Result<Self, FilterError> {
+        let expression = FilterExpression::parse(Some(expression_type), expression)?;
+        Ok(Self(Arc::new(expression)))
+    }
+
+    /// Whether a message passes that was just stored, by its tags code and its property text.
+    pub(crate) fn matches_arrival(&self, tags_code: i64, properties: &[u8]) -> bool {
+        self.0.matches_code(tags_code) && self.matches_properties(&StoredProperties(properties))
+    }
+
+    fn matches_properties(&self, properties: &impl PropertySource) -> bool {
+        !self.0.needs_properties() || self.0.matches_message(properties)
     }
 }
 
-impl EntryFilter for TagFilter {
+impl EntryFilter for Filter {
     fn matches_tags(&self, tags_code: i64) -> bool {
         self.0.matches_code(tags_code)
+    }
+
+    fn matches_record(&self, record: &[u8]) -> bool {
+        if !self.0.needs_properties() {
+            return true;
+        }
+        match RecordView::parse(record) {
+            Ok(record) => self.matches_properties(&record),
+            Err(error) => {
+                tracing::error!(%error, "record not readable, not delivered");
+                false
+            }
+        }
     }
 }

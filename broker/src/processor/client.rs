@@ -15,7 +15,7 @@ use bindery_remoting::{Connection, ConnectionId};
 
 use super::Answer;
 use crate::{
-    client::{Member, TagFilter, is_tag},
+    client::{Filter, Member, is_tag},
     refusal::Refusal,
     state::Core,
 };
@@ -118,17 +118,15 @@ pub(super) fn consumer_list(core: &Core, _: &Connection, frame: &Frame) -> Answe
 }
 
 /// 46: checks a filter expression before it is subscribed to.
-pub(super) fn check_config(_: &Core, _: &Connection, frame: &Frame) -> Answer {
+pub(super) fn check_config(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let body: CheckClientBody = bodies::from_slice(&frame.body)?;
     let subscription = body.subscription_data;
-    if !is_tag(&subscription.expression_type) {
+    if !is_tag(&subscription.expression_type) && !core.config.enable_property_filter {
         return Err(Refusal::FilterUnsupported {
             expression_type: subscription.expression_type,
         });
     }
-    TagFilter::parse(&subscription.sub_string)
-        .ok()
-        .ok_or(Refusal::SubscriptionUnreadable)?;
+    Filter::parse(&subscription.expression_type, &subscription.sub_string)?;
     Ok(Reply::ok())
 }
 

@@ -18,11 +18,11 @@ use bytes::Bytes;
 
 use super::{Exchange, answer};
 use crate::{
-    client::{Subscribed, TagFilter, is_tag},
+    client::{Filter, Subscribed, is_tag},
     hold::{Waiting, Wake},
     refusal::Refusal,
     state::Core,
-    store::{EntryFilter, ReadLimits, ReadStatus},
+    store::{ReadLimits, ReadStatus},
 };
 
 /// `commitOffset` is to be committed.
@@ -39,7 +39,7 @@ struct Pull {
     queue_id: i32,
     offset: i64,
     max_messages: i32,
-    filter: TagFilter,
+    filter: Filter,
     topic_sys_flag: i32,
     group_sys_flag: i32,
 }
@@ -65,8 +65,8 @@ impl Waiting for HeldPull {
     fn deadline(&self) -> i64 {
         self.deadline
     }
-    fn matches(&self, tags_code: i64) -> bool {
-        self.pull.filter.matches_tags(tags_code)
+    fn matches(&self, tags_code: i64, properties: &[u8]) -> bool {
+        self.pull.filter.matches_arrival(tags_code, properties)
     }
 }
 
@@ -214,19 +214,16 @@ fn admit(
 }
 
 /// The filter of the request itself, or of the group's subscription.
-fn filter(core: &Core, header: &PullHeader<'_>, may_broadcast: bool) -> Result<TagFilter, Refusal> {
+fn filter(core: &Core, header: &PullHeader<'_>, may_broadcast: bool) -> Result<Filter, Refusal> {
     let group: &str = &header.consumer_group;
     if header.sys_flag & SUBSCRIPTION != 0 {
         let expression_type = header.expression_type.as_deref().unwrap_or_default();
-        if !is_tag(expression_type) {
-            return Err(Refusal::FilterUnsupported {
-                expression_type: expression_type.to_owned(),
-            });
-        }
         let expression = header.subscription.as_deref().unwrap_or_default();
-        return TagFilter::parse(expression)
+        let filter = Filter::parse(expression_type, expression)
             .ok()
-            .ok_or(Refusal::SubscriptionUnreadable);
+            .ok_or(Refusal::SubscriptionUnreadable)?;
+        supported(core, expression_type)?;
+        return Ok(filter);
     }
     let (subscription, model) = match core.clients.subscription(group, &header.topic) {
         Subscribed::GroupOffline => return Err(Refusal::GroupOffline),
@@ -241,21 +238,29 @@ fn filter(core: &Core, header: &PullHeader<'_>, may_broadcast: bool) -> Result<T
             group: group.to_owned(),
         });
     }
-    if !subscription.is_tag() && subscription.data.sub_version < header.sub_version {
+    let asked = header.expression_type.as_deref().unwrap_or_default();
+    let by_tags = subscription.is_tag() && is_tag(asked);
+    if !by_tags && subscription.data.sub_version < header.sub_version {
         return Err(Refusal::SubscriptionOld);
     }
-    if !subscription.is_tag() {
-        return Err(Refusal::FilterUnsupported {
-            expression_type: subscription.data.expression_type.clone(),
-        });
-    }
+    supported(core, &subscription.data.expression_type)?;
     if subscription.data.sub_version < header.sub_version {
         // The client changed its subscription and its heartbeat has not come yet. Apache's broker refuses (25) and the
         // stock client then idles until its next heartbeat, up to 30 s. It compares tags itself, so it can be served
         // with everything: filtering by the old tags would skip what the new ones want.
-        return Ok(TagFilter::all());
+        return Ok(Filter::all());
     }
-    Ok(subscription.filter.clone())
+    subscription.filter.clone().ok_or(Refusal::FilterUnknown)
+}
+
+/// Whether the broker filters by expressions of this type at all.
+fn supported(core: &Core, expression_type: &str) -> Result<(), Refusal> {
+    if is_tag(expression_type) || core.config.enable_property_filter {
+        return Ok(());
+    }
+    Err(Refusal::FilterUnsupported {
+        expression_type: expression_type.to_owned(),
+    })
 }
 
 impl Pull {
@@ -263,7 +268,7 @@ impl Pull {
         header: &PullHeader<'_>,
         topic: &TopicConfig,
         group_sys_flag: i32,
-        filter: TagFilter,
+        filter: Filter,
     ) -> Self {
         Self {
             group: header.consumer_group.clone().into_owned(),

@@ -8,6 +8,7 @@
 mod admin;
 mod clients;
 mod delivery;
+mod filters;
 mod restart;
 mod sending;
 mod support;
