@@ -197,15 +197,11 @@ async fn a_half_message_is_marked_and_belongs_to_its_group() {
         assert_eq!(properties.get(name), Some(value));
     }
     until("the verdict", || verdicts(&fake) == [(8, false)]).await;
-    let state = fake.state.lock().unwrap();
+    let (_, verdict, _) = fake.state.lock().unwrap().ended[0].clone();
     assert_eq!(
-        (
-            &*state.ended[0].1.producer_group,
-            state.ended[0].1.topic.as_deref()
-        ),
+        (&*verdict.producer_group, verdict.topic.as_deref()),
         ("ns%pg", Some("ns%t"))
     );
-    drop(state);
     producer.shutdown().await;
     fake.stop().await;
 }
@@ -318,16 +314,16 @@ async fn an_awaited_verdict_is_tried_again_and_a_lost_one_is_reported() {
         .start()
         .await
         .unwrap();
-    let send = |body: &'static str| {
+    let ending = |body: &'static str| {
         producer.send_in_transaction(Message::new("t", body), TransactionArgs::none())
     };
-    assert!(send("commit").await.unwrap().reported);
+    assert!(ending("commit").await.unwrap().reported);
     assert_eq!(verdicts(&fake), [(8, true)], "the third attempt");
     *refused.lock().unwrap() = 3;
-    let sent = send("commit").await.unwrap();
+    let sent = ending("commit").await.unwrap();
     assert_eq!((sent.state, sent.reported), (LocalState::Commit, false));
     // Brokers do not answer this one.
-    assert!(send("unknown").await.unwrap().reported);
+    assert!(ending("unknown").await.unwrap().reported);
     until("the last verdict", || {
         verdicts(&fake) == [(8, true), (0, false)]
     })
