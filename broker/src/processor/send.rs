@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! SendHeader ─▶ checks in Apache's order ─▶ topic (found or made) ─▶ queue ─▶ retry topic? dead letter?
-//!   ─▶ one message: deposit::append   ─┐
+//!   ─▶ one message: deposit::append   ─┐  (a half message: deposit::append_half)
 //!   ─▶ batch::store: one append for all ┴▶ settle ─▶ SendReply with the message's place
 //! ```
 use std::sync::Arc;
@@ -205,14 +205,6 @@ fn store_one(
         return Err(Refusal::TimerOff);
     }
     let place = place(core, frame, header, topic)?;
-    let mut sys_flag = SysFlag(header.sys_flag);
-    if sys_flag.transaction() == Transaction::Prepared {
-        // No queue would show it: what is undecided lies in a topic of its own instead.
-        sys_flag = sys_flag.with_transaction(Transaction::None);
-    }
-    if topic.topic_filter_type == TopicFilterType::MultiTag {
-        sys_flag = sys_flag.with(SysFlag::MULTI_TAGS);
-    }
     let made = facts.unique_key.is_none().then(|| core.ids.next_id());
     let unique_key = facts
         .unique_key
@@ -227,11 +219,12 @@ fn store_one(
         added[count] = (property::DELAY, "-1");
         count += 1;
     }
+    let added = &added[..count];
     let draft = Draft {
         topic: place.topic(topic),
         queue_id: place.queue_id(queue_id),
         flag: header.flag,
-        sys_flag,
+        sys_flag: sys_flag(header, topic),
         born_timestamp: header.born_timestamp,
         born_host: canonical(connection.peer()),
         reconsume_times,
@@ -244,10 +237,9 @@ fn store_one(
             facts.delay_level
         },
     };
-    let added = &added[..count];
     let appended = if half {
-        let immunity = immunity_millis(facts.immunity, &core.config);
         let appended = deposit::append_half(core, &draft, unique_key, added)?;
+        let immunity = immunity_millis(facts.immunity, &core.config);
         core.transactions.opened(core, &appended, immunity);
         appended
     } else {
@@ -264,6 +256,19 @@ fn store_one(
         unique_key: unique_key.to_owned(),
         appended,
     })
+}
+
+/// The sender's flag as it is stored. A message marked as undecided would be in no queue at all: it lies in a topic of its
+/// own instead, as an ordinary one.
+fn sys_flag(header: &SendHeader<'_>, topic: &TopicConfig) -> SysFlag {
+    let mut sys_flag = SysFlag(header.sys_flag);
+    if sys_flag.transaction() == Transaction::Prepared {
+        sys_flag = sys_flag.with_transaction(Transaction::None);
+    }
+    if topic.topic_filter_type == TopicFilterType::MultiTag {
+        sys_flag = sys_flag.with(SysFlag::MULTI_TAGS);
+    }
+    sys_flag
 }
 
 /// Where a message really goes.

@@ -16,6 +16,7 @@ mod book;
 mod check;
 mod half;
 mod ops;
+mod question;
 mod recover;
 mod state;
 

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! consumer offsets of CID_RMQ_SYS_TRANS ─▶ op messages from there ─▶ decided offsets ─┐
-//!                                       └▶ half messages from there ──────────────────┴▶ Book
+//!                                       └▶ half messages from there ──────────────────┼▶ Book
+//! index: committed messages with the unique key of one that seems open ───────────────┘
 //! ```
-//! The positions are written seconds behind what they stand for. What was written again or decided since is recognised by
-//! its unique key, so that no transaction is asked about, or delivered, twice for that.
+//! Positions and op messages are written seconds behind what they stand for. What was written again or committed since is
+//! recognised by its unique key, so that no transaction is asked about, or delivered, twice for that.
 use std::collections::{HashMap, HashSet};
 
 use bindery_protocol::{
-    message::{QueueOffset, RecordView, property},
+    message::{QueueOffset, RecordView, Transaction, property},
     names,
 };
 
@@ -36,6 +37,7 @@ pub(crate) fn recover(store: &Store, offsets: &Offsets, config: &BrokerConfig) -
         next = entry.offset + 1;
         book.opened(entry.offset);
         match halves.fate(entry) {
+            Fate::Open if was_committed(store, entry) => book.decided(entry.offset, &entry.key),
             Fate::Open => {
                 round_at = round_at.min(entry.first_check);
                 if entry.is_copy {
@@ -85,6 +87,10 @@ fn read_ops(store: &Store, from: i64, half_end: i64, book: &mut Book) -> HashSet
 struct Entry {
     offset: i64,
     key: String,
+    /// Where it is for.
+    topic: String,
+    /// When its producer made it, in milliseconds.
+    born: i64,
     is_copy: bool,
     /// An op message names it.
     is_decided: bool,
@@ -133,6 +139,11 @@ fn read_halves(store: &Store, from: i64, decided: &HashSet<i64>, config: &Broker
                 .as_ref()
                 .map(|half| half.key.to_owned())
                 .unwrap_or_default(),
+            topic: half
+                .as_ref()
+                .map(|half| half.topic.to_owned())
+                .unwrap_or_default(),
+            born: record.born_timestamp(),
             is_copy: half.as_ref().is_some_and(HalfMessage::is_copy),
             is_decided,
             first_check: half.map_or(i64::MIN, |half| half.first_check(config)),
@@ -148,6 +159,24 @@ fn read_halves(store: &Store, from: i64, decided: &HashSet<i64>, config: &Broker
         halves.entries.push(entry);
     });
     halves
+}
+
+/// Whether the message lies under its own topic, or in a delay level on its way there. A broker that was killed had not
+/// written that down yet.
+fn was_committed(store: &Store, entry: &Entry) -> bool {
+    if entry.key.is_empty() {
+        return false;
+    }
+    [entry.topic.as_str(), names::SCHEDULE_TOPIC]
+        .iter()
+        .flat_map(|topic| store.query(topic, &entry.key, 8, 0, i64::MAX).records)
+        .any(|bytes| {
+            RecordView::parse(&bytes).is_ok_and(|record| {
+                record.sys_flag().transaction() == Transaction::Commit
+                    && record.born_timestamp() == entry.born
+                    && record.property(property::UNIQ_KEY) == Some(entry.key.as_bytes())
+            })
+        })
 }
 
 /// Shows every readable record of a queue from an offset on.

@@ -11,7 +11,7 @@ use bindery_protocol::{
 };
 use bindery_remoting::Clock;
 
-use crate::support::{Fixture, Peer, START, until};
+use crate::support::{Fixture, Peer, START, send_request, until};
 
 const HALF: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
 const OP: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
@@ -419,6 +419,54 @@ async fn a_restart_forgets_neither_verdicts_nor_what_is_open() {
     peer.ok(asked[0].answer(COMMIT)).await;
     assert_eq!(bodies(&peer, "T", 1).await, ["b", "a", "d"]);
     assert_eq!(peer.check_count(), 1);
+}
+
+#[tokio::test]
+async fn what_was_committed_before_a_kill_is_not_asked_about_although_nothing_says_so() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    half(&peer, "committed", "").await;
+    half(&peer, "open", "").await;
+    // As a commit leaves it when the broker is killed before the verdict is written.
+    let mut committed = send_request("T", 1, "committed", "UNIQ_KEY\u{1}committed\u{2}");
+    committed.ext.put("f", "8");
+    peer.ok(committed).await;
+    let fixture = fixture.drop_and_start().await;
+    let peer = fixture.peer().await;
+    peer.produce("PG", "p1").await;
+    fixture.clock.advance(Duration::from_millis(6001));
+    assert_eq!(Half::asked(&peer.checks(1).await[0]).key, "open");
+    assert_eq!(bodies(&peer, "T", 1).await, ["committed"]);
+}
+
+#[tokio::test]
+async fn nothing_wakes_while_nothing_is_open() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    let half = half(&peer, "K", "").await;
+    peer.ok(half.verdict(ROLLBACK)).await;
+    holds(&peer, OP, 0, 1).await;
+    peer.connection.close();
+    // Until the round that was planned, the tables and the scan for silent clients have had their turn.
+    until(|| async {
+        fixture.clock.advance(Duration::from_secs(1));
+        fixture.clock.sleepers() == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_verdict_is_answered_when_the_disk_has_it() {
+    let fixture = Fixture::with(|config| {
+        config.flush_disk_type = bindery_broker::FlushDiskType::Sync;
+    })
+    .await;
+    let peer = fixture.peer().await;
+    let half = half(&peer, "K", "").await;
+    peer.ok(half.verdict(COMMIT)).await;
+    peer.ok(half.verdict(COMMIT)).await;
+    assert_eq!(bodies(&peer, "T", 1).await, ["K"]);
+    assert_eq!(&holds(&peer, OP, 0, 1).await[0].body[..], b"0,");
 }
 
 #[tokio::test]
