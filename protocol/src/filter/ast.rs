@@ -1,4 +1,6 @@
 //! A read expression: conditions, which are true, false or unknown, over operands, which have values.
+//!
+//! Nothing but evaluation and the drop walks down a tree, and its depth is limited: no derived traits.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +10,6 @@ use super::error::shown;
 use super::number::Number;
 
 /// Something with a value.
-#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Operand {
     Null,
     Truth(bool),
@@ -22,7 +23,6 @@ pub(super) enum Operand {
 }
 
 /// Something that may be fulfilled.
-#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
     Constant(Truth),
     /// A property alone: a text is no truth value, so this is FALSE, or unknown if there is none.
@@ -54,7 +54,7 @@ pub(super) enum Condition {
 }
 
 /// An order between two numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Order {
     Greater,
     GreaterOrEqual,
@@ -63,7 +63,7 @@ pub(super) enum Order {
 }
 
 /// Where a text is sought in another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Place {
     Anywhere,
     Start,
@@ -71,7 +71,7 @@ pub(super) enum Place {
 }
 
 /// Whether the sought text has to be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Sought {
     Present,
     Absent,

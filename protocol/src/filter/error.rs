@@ -88,7 +88,7 @@ pub enum SqlProblem {
         /// The value.
         operand: String,
     },
-    /// Too many parentheses, signs, `NOT`s and chained comparisons.
+    /// Too many open parentheses, or conditions inside one another.
     #[error("nested deeper than {max} levels")]
     TooDeep {
         /// The limit.

@@ -11,7 +11,7 @@ use crate::message::property;
 use crate::message::tag::{TagExpression, TagExpressionError};
 
 /// What a subscription lets through.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum FilterExpression {
     /// Every message.
     #[default]

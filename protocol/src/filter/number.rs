@@ -69,7 +69,7 @@ impl Number {
     }
 
     /// Reads a text as a number of the same type as this one.
-    pub(super) fn read_alike(self, text: &str) -> Result<Self, EvalError> {
+    pub(super) fn read_alike(self, text: &str) -> Result<Self, Box<EvalError>> {
         let (read, wanted) = match self {
             Self::Int32(_) => (
                 integer(text)
@@ -80,9 +80,11 @@ impl Number {
             Self::Int64(_) => (integer(text).map(Self::Int64), NumberType::Int64),
             Self::Double(_) => (double(text).map(Self::Double), NumberType::Double),
         };
-        read.ok_or_else(|| EvalError::NotANumber {
-            text: shown(text),
-            wanted,
+        read.ok_or_else(|| {
+            Box::new(EvalError::NotANumber {
+                text: shown(text),
+                wanted,
+            })
         })
     }
 

@@ -1,21 +1,28 @@
-//! Tokens to a condition: one function a level of precedence, as in the grammar of [`super::SqlFilter`].
+//! Tokens to a condition, with the precedence of the grammar of [`super::SqlFilter`].
 //!
 //! ```text
-//! whole ─▶ or ─▶ and ─▶ equality ─▶ comparison ─▶ unary ─▶ primary ─▶ (or)
+//! operand ─▶ signs, NOT ─▶ comparison ─▶ equality ─▶ AND ─▶ OR ─▶ ")" ─▶ the operand of the level outside, or the end
+//!    ▲                         └───────────┴──────────┴──────┴─ an operator: the left side waits in its level
+//!    └─────────────────────────────────────────────────────────────────────────┘
 //! ```
+//!
+//! A level is what is open between two parentheses. Levels are kept in a list and not in the calls of functions, so that a
+//! text can't use up the stack.
 //!
 //! What the grammar allows and the meaning forbids is refused on the way, in the order in which Java does it, so that of
 //! several mistakes the same one is reported. Constants are not computed: `-5` is no constant to `BETWEEN`'s check.
 
+use std::collections::BTreeSet;
+
 use super::ast::{Condition, Operand, Order, Place, Sought};
 use super::error::shown;
 use super::lex::{Keyword, Symbol, Token, TokenKind, lex};
-use super::part::{self, Mistake, Parsed, Part, equal, negate, not, ordered};
+use super::part::{self, Joined, Mistake, Parsed, Part, Prefix};
 use super::{SqlError, SqlProblem};
 
-/// The deepest nesting of an expression: parentheses, signs and `NOT`s that are open at the same time, and comparisons
-/// that are chained (`a = b = TRUE`).
-pub const MAX_DEPTH: usize = 64;
+/// The deepest nesting of an expression: of open parentheses, and of conditions inside one another. Parentheses alone
+/// nest no conditions, neither do long rows of AND or OR.
+pub const MAX_DEPTH: usize = 500;
 
 /// The longest expression, in bytes. A read expression takes some twenty times as much memory.
 pub const MAX_LENGTH: usize = 256 * 1024;
@@ -36,23 +43,52 @@ pub(super) fn parse(text: &str) -> Result<Condition, SqlError> {
         text,
         tokens: lex(text),
         next: 0,
-        open: 0,
-        chained: 0,
+        outside: Vec::new(),
+        level: Level::default(),
     };
     parser.whole().map_err(|mistake| mistake.located(text))
 }
+
+/// What waits, between two parentheses, for the operand that is being read.
+#[derive(Default)]
+struct Level {
+    /// Where it opened.
+    at: usize,
+    /// Signs and NOTs before the operand, and where they stand.
+    prefixes: Vec<(usize, Prefix)>,
+    comparison: Option<Comparison>,
+    /// The left side of `=`, or of `<>` if negated.
+    equality: Option<(Part, Negated)>,
+    and: Option<Joined>,
+    or: Option<Joined>,
+}
+
+/// A comparison that waits for its right side.
+enum Comparison {
+    Ordered(Part, Order),
+    BetweenLow(Part, Negated),
+    BetweenHigh(Part, Part, Negated),
+}
+
+/// Whether a NOT stands before the operator.
+type Negated = bool;
 
 struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Token<'a>>,
     next: usize,
-    open: usize,
-    chained: usize,
+    outside: Vec<Level>,
+    level: Level,
 }
 
 impl<'a> Parser<'a> {
     fn whole(mut self) -> Parsed<Condition> {
-        let whole = self.or()?;
+        let whole = loop {
+            let operand = self.operand()?;
+            if let Some(whole) = self.after(operand)? {
+                break whole;
+            }
+        };
         let token = self.token()?;
         let rest = self.text.get(token.at..).unwrap_or_default();
         // A comment that the text ends in, without an end of its line, comes here as two signs.
@@ -63,169 +99,186 @@ impl<'a> Parser<'a> {
         whole.into_condition()
     }
 
-    fn or(&mut self) -> Parsed<Part> {
-        self.joined(Keyword::Or, Self::and, Condition::Any)
-    }
-
-    fn and(&mut self) -> Parsed<Part> {
-        self.joined(Keyword::And, Self::equality, Condition::All)
-    }
-
-    fn joined(
-        &mut self,
-        word: Keyword,
-        level: fn(&mut Self) -> Parsed<Part>,
-        join: fn(Vec<Condition>) -> Condition,
-    ) -> Parsed<Part> {
-        let first = level(self)?;
-        if !self.takes(&TokenKind::Keyword(word))? {
-            return Ok(first);
-        }
-        let at = first.at;
-        let second = level(self)?;
-        let mut conditions = vec![first.into_condition()?, second.into_condition()?];
-        while self.takes(&TokenKind::Keyword(word))? {
-            conditions.push(level(self)?.into_condition()?);
-        }
-        Ok(Part::condition(at, join(conditions)))
-    }
-
-    fn equality(&mut self) -> Parsed<Part> {
-        let mut left = self.comparison()?;
-        let mut links = 0;
+    /// Reads up to the next literal or name.
+    fn operand(&mut self) -> Parsed<Part> {
         loop {
-            let at = left.at;
-            let condition = match self.token()?.kind {
-                TokenKind::Symbol(Symbol::Equal) => {
-                    self.advance();
-                    equal(left, self.comparison()?)?
+            let token = self.token()?;
+            let at = token.at;
+            let prefix = match token.kind {
+                TokenKind::Symbol(Symbol::Plus) => Prefix::Plus,
+                TokenKind::Symbol(Symbol::Minus) => Prefix::Minus,
+                TokenKind::Keyword(Keyword::Not) => Prefix::Not,
+                TokenKind::Symbol(Symbol::Open) => {
+                    self.open(at)?;
+                    continue;
                 }
-                TokenKind::Symbol(Symbol::NotEqual) => {
-                    self.advance();
-                    not(equal(left, self.comparison()?)?)
-                }
-                TokenKind::Keyword(Keyword::Is) => {
-                    self.advance();
-                    let negated = self.takes(&TokenKind::Keyword(Keyword::Not))?;
-                    self.expect(&TokenKind::Keyword(Keyword::Null), "NULL or NOT NULL")?;
-                    negate(negated, Condition::IsNull(left.operand))
-                }
-                _ => return Ok(left),
+                _ => return self.primary(),
             };
-            left = Part::condition(at, condition);
-            self.link(&mut links)?;
+            self.level.prefixes.push((at, prefix));
+            self.advance();
         }
     }
 
-    fn comparison(&mut self) -> Parsed<Part> {
-        let mut left = self.unary()?;
-        let mut links = 0;
+    fn open(&mut self, at: usize) -> Parsed<()> {
+        if self.outside.len() == MAX_DEPTH {
+            return Err(Mistake::new(at, SqlProblem::TooDeep { max: MAX_DEPTH }));
+        }
+        self.advance();
+        let inside = Level {
+            at,
+            ..Level::default()
+        };
+        self.outside
+            .push(std::mem::replace(&mut self.level, inside));
+        Ok(())
+    }
+
+    /// Goes on behind an operand: nothing if an operator follows, so that another operand is needed; otherwise the whole.
+    fn after(&mut self, operand: Part) -> Parsed<Option<Part>> {
+        let mut part = operand;
         loop {
-            let at = left.at;
-            let condition = match self.token()?.kind {
-                TokenKind::Symbol(symbol) => match order(symbol) {
-                    Some(order) => {
-                        self.advance();
-                        ordered(left, order, self.unary()?)?
-                    }
-                    None => return Ok(left),
-                },
-                TokenKind::Keyword(Keyword::Not) => {
-                    let word = self.negated_predicate()?;
-                    self.advance();
-                    self.advance();
-                    self.predicate(left, word, true)?
-                }
-                TokenKind::Keyword(word) if is_predicate(word) => {
-                    self.advance();
-                    self.predicate(left, word, false)?
-                }
-                _ => return Ok(left),
+            while let Some((at, prefix)) = self.level.prefixes.pop() {
+                part = part.prefixed(at, prefix)?;
+            }
+            let Some(compared) = self.comparison(part)? else {
+                return Ok(None);
             };
-            left = Part::condition(at, condition);
-            self.link(&mut links)?;
+            let Some(equated) = self.equality(compared)? else {
+                return Ok(None);
+            };
+            let Some(anded) = self.joined(Keyword::And, equated)? else {
+                return Ok(None);
+            };
+            let Some(whole) = self.joined(Keyword::Or, anded)? else {
+                return Ok(None);
+            };
+            let Some(outside) = self.outside.pop() else {
+                return Ok(Some(whole));
+            };
+            self.expect(&TokenKind::Symbol(Symbol::Close), ")")?;
+            part = Part {
+                at: self.level.at,
+                ..whole
+            };
+            self.level = outside;
         }
     }
 
-    /// What follows a NOT behind an operand.
-    fn negated_predicate(&self) -> Parsed<Keyword> {
+    fn comparison(&mut self, operand: Part) -> Parsed<Option<Part>> {
+        let mut left = match self.level.comparison.take() {
+            None => operand,
+            Some(Comparison::Ordered(left, order)) => part::ordered(left, order, operand)?,
+            Some(Comparison::BetweenLow(value, negated)) => {
+                self.expect(&TokenKind::Keyword(Keyword::And), "AND")?;
+                let high = Comparison::BetweenHigh(value, operand, negated);
+                self.level.comparison = Some(high);
+                return Ok(None);
+            }
+            Some(Comparison::BetweenHigh(value, low, negated)) => {
+                part::between(value, low, operand, negated)?
+            }
+        };
+        loop {
+            let (word, negated) = match self.token()?.kind {
+                TokenKind::Symbol(symbol) => {
+                    let Some(order) = order(symbol) else {
+                        return Ok(Some(left));
+                    };
+                    self.advance();
+                    self.level.comparison = Some(Comparison::Ordered(left, order));
+                    return Ok(None);
+                }
+                TokenKind::Keyword(Keyword::Not) => (self.negated_word()?, true),
+                TokenKind::Keyword(word) if is_predicate(word) => (word, false),
+                _ => return Ok(Some(left)),
+            };
+            self.advance();
+            left = match word {
+                Keyword::Between => {
+                    self.level.comparison = Some(Comparison::BetweenLow(left, negated));
+                    return Ok(None);
+                }
+                Keyword::In => self.within(left, negated)?,
+                word => self.search(left, word, negated)?,
+            };
+        }
+    }
+
+    /// What follows a NOT behind an operand; the NOT is behind then.
+    fn negated_word(&mut self) -> Parsed<Keyword> {
         match self.token_at(self.next + 1)?.kind {
-            TokenKind::Keyword(word) if is_predicate(word) => Ok(word),
+            TokenKind::Keyword(word) if is_predicate(word) => {
+                self.advance();
+                Ok(word)
+            }
             _ => Err(self.unexpected("an operator, AND or OR")),
         }
     }
 
-    /// The rest of a comparison by a word, which is already behind.
-    fn predicate(&mut self, left: Part, word: Keyword, negated: bool) -> Parsed<Condition> {
+    fn search(&mut self, left: Part, word: Keyword, negated: Negated) -> Parsed<Part> {
         let place = match word {
-            Keyword::Between => return Ok(negate(negated, self.between(left, negated)?)),
-            Keyword::In => return Ok(negate(negated, self.within(left)?)),
             Keyword::StartsWith => Place::Start,
             Keyword::EndsWith => Place::End,
             _ => Place::Anywhere,
         };
-        Ok(Condition::Search {
-            value: left.operand,
-            place,
-            sought: self.text_literal()?,
-            result: if negated {
-                Sought::Absent
-            } else {
-                Sought::Present
-            },
-        })
-    }
-
-    /// `low AND high`. The bounds themselves are compared for the plain form only.
-    fn between(&mut self, value: Part, negated: bool) -> Parsed<Condition> {
-        let low = self.unary()?;
-        self.expect(&TokenKind::Keyword(Keyword::And), "AND")?;
-        let high = self.unary()?;
-        if !negated {
-            part::check_bounds(&low, &high)?;
-        }
-        value.check_ordered()?;
-        low.check_ordered()?;
-        high.check_ordered()?;
-        Ok(Condition::Between {
-            value: value.operand,
-            low: low.operand,
-            high: high.operand,
-        })
+        let sought = self.text_literal()?;
+        let result = if negated {
+            Sought::Absent
+        } else {
+            Sought::Present
+        };
+        part::search(left, place, sought, result)
     }
 
     /// `(text, …)`.
-    fn within(&mut self, left: Part) -> Parsed<Condition> {
+    fn within(&mut self, left: Part, negated: Negated) -> Parsed<Part> {
         self.expect(&TokenKind::Symbol(Symbol::Open), "(")?;
-        let mut texts = std::collections::BTreeSet::from([self.text_literal()?]);
+        let mut texts = BTreeSet::from([self.text_literal()?]);
         while self.takes(&TokenKind::Symbol(Symbol::Comma))? {
             texts.insert(self.text_literal()?);
         }
         self.expect(&TokenKind::Symbol(Symbol::Close), ", or )")?;
-        match left.operand {
-            Operand::Property(property) => Ok(Condition::In { property, texts }),
-            _ => Err(left.wrong(SqlProblem::NotAProperty {
-                operand: left.operand.to_string(),
-            })),
+        part::within(left, texts, negated)
+    }
+
+    fn equality(&mut self, operand: Part) -> Parsed<Option<Part>> {
+        let mut left = match self.level.equality.take() {
+            None => operand,
+            Some((left, negated)) => part::equal(left, operand, negated)?,
+        };
+        loop {
+            let negated = match self.token()?.kind {
+                TokenKind::Symbol(Symbol::Equal) => false,
+                TokenKind::Symbol(Symbol::NotEqual) => true,
+                TokenKind::Keyword(Keyword::Is) => {
+                    self.advance();
+                    let negated = self.takes(&TokenKind::Keyword(Keyword::Not))?;
+                    self.expect(&TokenKind::Keyword(Keyword::Null), "NULL or NOT NULL")?;
+                    left = part::is_null(left, negated)?;
+                    continue;
+                }
+                _ => return Ok(Some(left)),
+            };
+            self.advance();
+            self.level.equality = Some((left, negated));
+            return Ok(None);
         }
     }
 
-    fn unary(&mut self) -> Parsed<Part> {
-        let at = self.token()?.at;
-        match self.token()?.kind {
-            TokenKind::Symbol(Symbol::Plus) => {
-                let operand = self.nested(Self::unary)?.operand;
-                Ok(Part { at, operand })
-            }
-            TokenKind::Symbol(Symbol::Minus) => {
-                let operand = Operand::Negated(Box::new(self.nested(Self::unary)?.operand));
-                Ok(Part { at, operand })
-            }
-            TokenKind::Keyword(Keyword::Not) => {
-                let condition = self.nested(Self::unary)?.into_condition()?;
-                Ok(Part::condition(at, not(condition)))
-            }
-            _ => self.primary(),
+    fn joined(&mut self, word: Keyword, operand: Part) -> Parsed<Option<Part>> {
+        let goes_on = self.takes(&TokenKind::Keyword(word))?;
+        let waiting = match word {
+            Keyword::And => &mut self.level.and,
+            _ => &mut self.level.or,
+        };
+        match waiting {
+            None if !goes_on => return Ok(Some(operand)),
+            None => *waiting = Some(Joined::new(operand)),
+            Some(joined) => joined.push(word, operand)?,
+        }
+        match waiting.take_if(|_| !goes_on) {
+            Some(joined) => joined.finish(word).map(Some),
+            None => Ok(None),
         }
     }
 
@@ -241,42 +294,14 @@ impl<'a> Parser<'a> {
             TokenKind::Keyword(Keyword::False) => Operand::Truth(false),
             TokenKind::Keyword(Keyword::Null) => Operand::Null,
             TokenKind::Name(name) => Operand::Property(name.into()),
-            TokenKind::Symbol(Symbol::Open) => {
-                let operand = self.nested(Self::or)?.operand;
-                self.expect(&TokenKind::Symbol(Symbol::Close), ")")?;
-                return Ok(Part { at, operand });
-            }
             _ => return Err(self.unexpected("a value")),
         };
         self.advance();
-        Ok(Part { at, operand })
-    }
-
-    /// Reads what follows the token that opens a level.
-    fn nested(&mut self, level: fn(&mut Self) -> Parsed<Part>) -> Parsed<Part> {
-        self.open += 1;
-        self.check_depth()?;
-        self.advance();
-        let inner = level(self)?;
-        self.open -= 1;
-        Ok(inner)
-    }
-
-    /// Counts a comparison whose left side is a comparison. They stay counted: the tree is as deep as its longest chain.
-    fn link(&mut self, links: &mut usize) -> Parsed<()> {
-        *links += 1;
-        if *links > 1 {
-            self.chained += 1;
-        }
-        self.check_depth()
-    }
-
-    fn check_depth(&self) -> Parsed<()> {
-        if self.open + self.chained <= MAX_DEPTH {
-            return Ok(());
-        }
-        let at = self.token()?.at;
-        Err(Mistake::new(at, SqlProblem::TooDeep { max: MAX_DEPTH }))
+        Ok(Part {
+            at,
+            operand,
+            depth: 0,
+        })
     }
 
     fn text_literal(&mut self) -> Parsed<Box<str>> {

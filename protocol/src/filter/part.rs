@@ -1,17 +1,21 @@
 //! The pieces an expression is put together from, and what may be put together.
 //!
 //! ```text
-//! literals ─▶ Part (operand, place) ─equal, ordered, check_bounds, into_condition─▶ condition, or a mistake at a place
+//! literals ─▶ Part (operand, place) ─equal, ordered, between, …, Joined─▶ Part around them, or a mistake at a place
 //! ```
 //!
 //! The checks are those of Apache RocketMQ's `ComparisonExpression`, in its order.
 
-use super::ast::{Condition, Operand, Order};
+use std::collections::BTreeSet;
+
+use super::ast::{Condition, Operand, Order, Place, Sought};
 use super::error::shown;
+use super::lex::Keyword;
 use super::number::{self, Number};
+use super::parse::MAX_DEPTH;
 use super::{SqlError, SqlProblem, Truth};
 
-/// A mistake and the byte where it begins. Boxed: what a level of recursion returns decides how much stack it takes.
+/// A mistake and the byte where it begins. Boxed, because every step of reading returns one or an operand.
 pub(super) struct Mistake {
     at: usize,
     problem: Box<SqlProblem>,
@@ -38,21 +42,59 @@ impl Mistake {
 
 pub(super) type Parsed<T> = Result<T, Mistake>;
 
-/// An operand and the byte where it begins.
+/// An operand that has been read.
 pub(super) struct Part {
+    /// The byte where it begins.
     pub(super) at: usize,
     pub(super) operand: Operand,
+    /// How many conditions and signs are inside one another; looking at the operand takes as many calls.
+    pub(super) depth: usize,
+}
+
+/// What may stand before an operand.
+#[derive(Clone, Copy)]
+pub(super) enum Prefix {
+    Plus,
+    Minus,
+    Not,
 }
 
 impl Part {
-    pub(super) fn condition(at: usize, condition: Condition) -> Self {
-        Self {
+    /// A part around others, of which the deepest has this depth.
+    fn around(at: usize, depth: usize, operand: Operand) -> Parsed<Self> {
+        if depth >= MAX_DEPTH {
+            return Err(Mistake::new(at, SqlProblem::TooDeep { max: MAX_DEPTH }));
+        }
+        Ok(Self {
             at,
-            operand: Operand::Condition(Box::new(condition)),
+            operand,
+            depth: depth + 1,
+        })
+    }
+
+    fn condition(at: usize, depth: usize, negated: bool, condition: Condition) -> Parsed<Self> {
+        let plain = Self::around(at, depth, Operand::Condition(Box::new(condition)))?;
+        if negated {
+            plain.prefixed(at, Prefix::Not)
+        } else {
+            Ok(plain)
         }
     }
 
-    pub(super) fn wrong(&self, problem: SqlProblem) -> Mistake {
+    /// The part with a sign or a NOT before it.
+    pub(super) fn prefixed(self, at: usize, prefix: Prefix) -> Parsed<Self> {
+        let depth = self.depth;
+        match prefix {
+            Prefix::Plus => Ok(Self { at, ..self }),
+            Prefix::Minus => Self::around(at, depth, Operand::Negated(Box::new(self.operand))),
+            Prefix::Not => {
+                let condition = Condition::Not(Box::new(self.into_condition()?));
+                Self::around(at, depth, Operand::Condition(Box::new(condition)))
+            }
+        }
+    }
+
+    fn wrong(&self, problem: SqlProblem) -> Mistake {
         Mistake::new(self.at, problem)
     }
 
@@ -72,7 +114,7 @@ impl Part {
     }
 
     /// Only numbers have an order, and what may turn out to be one.
-    pub(super) fn check_ordered(&self) -> Parsed<()> {
+    fn check_ordered(&self) -> Parsed<()> {
         match self.operand {
             Operand::Number(_) | Operand::Property(_) | Operand::Negated(_) => Ok(()),
             Operand::Null | Operand::Truth(_) | Operand::Text(_) | Operand::Condition(_) => {
@@ -84,17 +126,55 @@ impl Part {
     }
 }
 
-pub(super) fn not(condition: Condition) -> Condition {
-    Condition::Not(Box::new(condition))
+/// Conditions joined by AND or OR.
+pub(super) struct Joined {
+    at: usize,
+    /// Not yet known to be a condition: the second one is read before Java looks.
+    first: Option<Part>,
+    conditions: Vec<Condition>,
+    depth: usize,
 }
 
-pub(super) fn negate(negated: bool, condition: Condition) -> Condition {
-    if negated { not(condition) } else { condition }
+impl Joined {
+    pub(super) fn new(first: Part) -> Self {
+        Self {
+            at: first.at,
+            depth: first.depth,
+            first: Some(first),
+            conditions: Vec::new(),
+        }
+    }
+
+    /// Takes in what stands behind `word`.
+    pub(super) fn push(&mut self, word: Keyword, part: Part) -> Parsed<()> {
+        if let Some(first) = self.first.take() {
+            match (word, first.into_condition()?) {
+                // `(a OR b) OR c` is one row of three; programs like to write long rows in this way.
+                (Keyword::And, Condition::All(row)) | (Keyword::Or, Condition::Any(row)) => {
+                    self.conditions = row;
+                    self.depth -= 1;
+                }
+                (_, first) => self.conditions.push(first),
+            }
+        }
+        self.depth = self.depth.max(part.depth);
+        self.conditions.push(part.into_condition()?);
+        Ok(())
+    }
+
+    pub(super) fn finish(self, word: Keyword) -> Parsed<Part> {
+        let condition = match word {
+            Keyword::And => Condition::All(self.conditions),
+            _ => Condition::Any(self.conditions),
+        };
+        Part::condition(self.at, self.depth, false, condition)
+    }
 }
 
-pub(super) fn equal(left: Part, right: Part) -> Parsed<Condition> {
+/// `left = right`, or `<>` if negated.
+pub(super) fn equal(left: Part, right: Part, negated: bool) -> Parsed<Part> {
     for side in [&left, &right] {
-        if side.operand == Operand::Null {
+        if let Operand::Null = side.operand {
             return Err(side.wrong(SqlProblem::NullCompared));
         }
     }
@@ -105,17 +185,67 @@ pub(super) fn equal(left: Part, right: Part) -> Parsed<Condition> {
             operand: right.operand.to_string(),
         }));
     }
-    Ok(Condition::Equal(left.operand, right.operand))
+    let condition = Condition::Equal(left.operand, right.operand);
+    Part::condition(left.at, left.depth.max(right.depth), negated, condition)
 }
 
-pub(super) fn ordered(left: Part, order: Order, right: Part) -> Parsed<Condition> {
+/// `operand IS NULL`, or `IS NOT NULL` if negated.
+pub(super) fn is_null(operand: Part, negated: bool) -> Parsed<Part> {
+    let condition = Condition::IsNull(operand.operand);
+    Part::condition(operand.at, operand.depth, negated, condition)
+}
+
+/// `left <order> right`.
+pub(super) fn ordered(left: Part, order: Order, right: Part) -> Parsed<Part> {
     left.check_ordered()?;
     right.check_ordered()?;
-    Ok(Condition::Ordered(left.operand, order, right.operand))
+    let condition = Condition::Ordered(left.operand, order, right.operand);
+    Part::condition(left.at, left.depth.max(right.depth), false, condition)
+}
+
+/// `value BETWEEN low AND high`. The bounds themselves are compared for the plain form only.
+pub(super) fn between(value: Part, low: Part, high: Part, negated: bool) -> Parsed<Part> {
+    if !negated {
+        check_bounds(&low, &high)?;
+    }
+    value.check_ordered()?;
+    low.check_ordered()?;
+    high.check_ordered()?;
+    let depth = value.depth.max(low.depth).max(high.depth);
+    let condition = Condition::Between {
+        value: value.operand,
+        low: low.operand,
+        high: high.operand,
+    };
+    Part::condition(value.at, depth, negated, condition)
+}
+
+/// `property IN (texts)`.
+pub(super) fn within(left: Part, texts: BTreeSet<Box<str>>, negated: bool) -> Parsed<Part> {
+    match left.operand {
+        Operand::Property(property) => {
+            let condition = Condition::In { property, texts };
+            Part::condition(left.at, left.depth, negated, condition)
+        }
+        _ => Err(left.wrong(SqlProblem::NotAProperty {
+            operand: left.operand.to_string(),
+        })),
+    }
+}
+
+/// `value CONTAINS 'sought'` and its like.
+pub(super) fn search(value: Part, place: Place, sought: Box<str>, result: Sought) -> Parsed<Part> {
+    let condition = Condition::Search {
+        value: value.operand,
+        place,
+        sought,
+        result,
+    };
+    Part::condition(value.at, value.depth, false, condition)
 }
 
 /// Constant bounds have to be in order. Bounds that are neither numbers nor NULL are refused later.
-pub(super) fn check_bounds(low: &Part, high: &Part) -> Parsed<()> {
+fn check_bounds(low: &Part, high: &Part) -> Parsed<()> {
     let constant = |part: &Part| {
         matches!(
             part.operand,

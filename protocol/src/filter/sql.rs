@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::ops::Not;
+use std::sync::Arc;
 
 use super::ast::Condition;
 use super::{EvalError, PropertySource, SqlError, parse};
@@ -53,6 +54,8 @@ impl Not for Truth {
 /// primary   := text | number | TRUE | FALSE | NULL | name | "(" expr ")"
 /// ```
 ///
+/// A handle: a clone shares what has been read. Two filters are equal if their texts are.
+///
 /// Properties are texts; against a number they are read as that kind of number. Surprises that come from Java: an integer
 /// literal that fits 32 bits compares as such (`ts > 0` fails for `1700000000000`, `ts > 0.5` does not), `NOT a = 1` is
 /// `(NOT a) = 1`, and a bare property is never TRUE (write `a = TRUE`).
@@ -66,10 +69,10 @@ impl Not for Truth {
 /// assert!(!filter.matches(&Properties::new()));
 /// # Ok::<(), bindery_protocol::filter::SqlError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone)]
 pub struct SqlFilter {
-    text: String,
-    condition: Condition,
+    text: Arc<str>,
+    condition: Arc<Condition>,
 }
 
 impl SqlFilter {
@@ -79,8 +82,8 @@ impl SqlFilter {
     /// [`SqlError`] with the place of the first mistake.
     pub fn parse(text: &str) -> Result<Self, SqlError> {
         Ok(Self {
-            text: text.to_owned(),
-            condition: parse::parse(text)?,
+            text: text.into(),
+            condition: Arc::new(parse::parse(text)?),
         })
     }
 
@@ -95,13 +98,27 @@ impl SqlFilter {
     /// # Errors
     /// [`EvalError`] when a property can't be compared as asked; the message is not delivered then.
     pub fn evaluate(&self, properties: &impl PropertySource) -> Result<Truth, EvalError> {
-        self.condition.truth(properties)
+        self.condition.truth(properties).map_err(|error| *error)
     }
 
     /// Whether a message is delivered: only when the condition is TRUE, neither when it is unknown nor when it failed.
     #[must_use]
     pub fn matches(&self, properties: &impl PropertySource) -> bool {
-        matches!(self.evaluate(properties), Ok(Truth::True))
+        matches!(self.condition.truth(properties), Ok(Truth::True))
+    }
+}
+
+impl PartialEq for SqlFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for SqlFilter {}
+
+impl fmt::Debug for SqlFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SqlFilter").field(&self.text).finish()
     }
 }
 
