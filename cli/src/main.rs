@@ -9,7 +9,7 @@
 mod args;
 mod serve;
 
-use std::{error::Error, process::ExitCode};
+use std::{error::Error, io::IsTerminal, process::ExitCode};
 
 use args::{Args, Verb};
 use bindery_broker::{BrokerError, config::ConfigError, namesrv::NameServerError};
@@ -36,8 +36,9 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_default_env()
-                .unwrap_or_else(|_| "warn,bindery_broker=info".into()),
+                .unwrap_or_else(|_| "warn".into()),
         )
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     let done = match Args::parse().verb {
