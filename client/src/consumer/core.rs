@@ -227,6 +227,8 @@ impl ConsumerCore {
         {
             self.look_up(&subscription.topic).await;
             let Some(route) = self.client.routes.existing(&subscription.topic) else {
+                // No broker to ask yet.
+                subscription.filter.parse_here()?;
                 continue;
             };
             for broker in &route.brokers {

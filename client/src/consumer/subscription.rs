@@ -3,7 +3,7 @@
 //! ```text
 //! FilterExpression ─▶ SubscriptionData ─▶ heartbeat (the broker filters) ─▶ exact tags compared again by the client
 //! ```
-use bindery_protocol::message::TagExpression;
+use bindery_protocol::{filter::SqlFilter, message::TagExpression};
 
 use crate::ClientError;
 
@@ -62,6 +62,19 @@ impl FilterExpression {
     #[must_use]
     pub fn is_sql(&self) -> bool {
         self.kind == FilterKind::Sql92
+    }
+
+    /// Looks for mistakes in a condition without asking a broker.
+    pub(crate) fn parse_here(&self) -> Result<(), ClientError> {
+        if !self.is_sql() {
+            return Ok(());
+        }
+        SqlFilter::parse(&self.text)
+            .map(drop)
+            .map_err(|error| ClientError::Config {
+                setting: "filter expression",
+                problem: error.to_string(),
+            })
     }
 
     /// The wire name of its kind.

@@ -14,7 +14,8 @@ use bindery_client::{
     PushConsumer, PushConsumerBuilder, SendStatus, TopicSettings,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Two rounds of transaction checks take a minute where nothing is configured.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A client and names of its own.
 pub(crate) struct Stage {

@@ -229,3 +229,15 @@ async fn a_refused_condition_ends_the_start_before_any_heartbeat() {
     consumer.shutdown().await;
     fake.stop().await;
 }
+
+#[tokio::test]
+async fn a_bad_condition_on_a_topic_that_is_not_there_yet_ends_the_start_too() {
+    let fake = Fake::start(&["a"]).await;
+    let log = Log::default();
+    let with =
+        |condition: &str| consumer(&fake, &log).subscribe("t", FilterExpression::sql(condition));
+    let error = with("a >").start().await.unwrap_err();
+    assert!(matches!(error, ClientError::Config { .. }), "{error}");
+    with("a > 1").start().await.unwrap().shutdown().await;
+    fake.stop().await;
+}
