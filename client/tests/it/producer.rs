@@ -522,3 +522,25 @@ async fn a_message_stored_less_safely_goes_to_another_broker_when_that_is_wanted
     producer.shutdown().await;
     fake.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_stops_amid_asynchronous_sends_costs_none_of_them() {
+    let mut fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 4);
+    let producer = producer(&fake).await;
+    let send = |number: usize| {
+        let body = format!("m{number}");
+        producer.send_async(Message::new("t", body)).unwrap()
+    };
+    let mut waiting: Vec<_> = (0..1000).map(send).collect();
+    until("a start", || sends(&fake).len() > 200).await;
+    fake.stop_broker("a").await;
+    waiting.extend((1000..2000).map(send));
+    let mut ids = BTreeSet::new();
+    for sent in waiting {
+        ids.insert(sent.await.unwrap().msg_id);
+    }
+    assert_eq!(ids.len(), 2000, "each ends once, with an id of its own");
+    producer.shutdown().await;
+    fake.stop().await;
+}

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use bindery_client::{
     ClientError, ConcurrentStatus, ConsumeFrom, FilterExpression, Listener, MessageExt,
-    MessageModel, MessageQueue, PushConsumer, PushConsumerBuilder,
+    MessageModel, MessageQueue, OrderlyStatus, PushConsumer, PushConsumerBuilder,
 };
 use bindery_protocol::{
     codes::{RequestCode, ResponseCode},
@@ -165,6 +165,38 @@ async fn a_running_consumer_goes_back_to_a_time_at_once() {
         assert_eq!(fake.offset("g", &queue()), expected);
         fake.stop().await;
     }
+}
+
+#[tokio::test]
+async fn an_orderly_consumer_goes_back_and_keeps_its_lock_and_order() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 1);
+    store(&fake, 50);
+    let log = Log::default();
+    let noted = Arc::clone(&log);
+    let listener = Listener::orderly(move |batch: Vec<MessageExt>| {
+        let body = String::from_utf8_lossy(batch[0].body()).into_owned();
+        noted.lock().unwrap().push(body);
+        async { OrderlyStatus::Success }
+    });
+    let consumer = consumer(&fake, &Log::default())
+        .consume_from(ConsumeFrom::First)
+        .listener(listener)
+        .start()
+        .await
+        .unwrap();
+    until("all", || log.lock().unwrap().len() == 50).await;
+    consumer.seek_to_time("t", 1010).await.unwrap();
+    until("forty again", || log.lock().unwrap().len() == 90).await;
+    let expected: Vec<_> = (0..50)
+        .chain(10..50)
+        .map(|number| format!("m{number}"))
+        .collect();
+    assert_eq!(*log.lock().unwrap(), expected);
+    assert_eq!(fake.state.lock().unwrap().locks.len(), 1);
+    consumer.shutdown().await;
+    assert_eq!(fake.offset("g", &queue()), Some(50));
+    fake.stop().await;
 }
 
 #[tokio::test]
