@@ -22,6 +22,9 @@ mod flags;
 mod layer;
 mod load;
 mod node;
+#[cfg(feature = "oracle")]
+#[doc(hidden)]
+pub mod oracle;
 mod placeholder;
 mod profile;
 mod properties;
@@ -32,6 +35,7 @@ mod schema;
 mod search;
 mod section;
 mod span;
+mod timestamp;
 mod told;
 mod tree;
 pub mod typed;
@@ -54,6 +58,7 @@ pub use report::{
 };
 pub use section::SectionError;
 pub use span::{Source, SourceKind, Span};
+pub use timestamp::{TimestampError, consume_timestamp};
 pub use tree::Tree;
 pub use typed::*;
 

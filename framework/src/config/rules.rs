@@ -5,6 +5,7 @@ use super::{
     relaxed::nearest,
     report::{Diagnostic, DiagnosticKind},
     span::Span,
+    timestamp::millis_since_1970,
     told::Told,
     typed::{
         BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType, RocketmqBinding, SendType,
@@ -191,6 +192,7 @@ fn input(
     if let Subscription::Tags(text) = &rocketmq.consumer.subscription {
         subscription(text, rocketmq, report);
     }
+    start(rocketmq, report);
     let no_group = binding.group.is_none() && !told.explains(&binding.name, "group");
     if binding.consumer.partitioned && no_group {
         let message = format!("`partitioned` input `{}` needs a group", binding.name);
@@ -198,6 +200,33 @@ fn input(
         report.push(conflict(message).key("partitioned").at(span));
     }
     executions(binding, rocketmq, report);
+}
+
+/// A time needs the start point that asks for one, and should have been.
+fn start(rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
+    let Some(span) = rocketmq.positions.of("consumer.consume-timestamp") else {
+        return;
+    };
+    match rocketmq.consumer.consume_from {
+        ConsumeFrom::Timestamp(millis) if millis > millis_since_1970() => report.push(
+            Diagnostic::warning(
+                DiagnosticKind::Surprise,
+                "`consume-timestamp` is in the future: older messages are skipped, and new ones are read from now on",
+            )
+            .key("consume-timestamp")
+            .at(Some(span)),
+        ),
+        ConsumeFrom::Timestamp(_) => {}
+        ConsumeFrom::LastOffset | ConsumeFrom::FirstOffset => report.push(
+            conflict("`consume-timestamp` needs `consume-from-where: CONSUME_FROM_TIMESTAMP`")
+                .key("consume-timestamp")
+                .at(Some(span))
+                .related(
+                    rocketmq.positions.of("consumer.consume-from-where"),
+                    "it is not chosen here",
+                ),
+        ),
+    }
 }
 
 fn broadcasting(rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {

@@ -7,6 +7,7 @@ use super::{
     node::Scalar,
     relaxed::squash,
     schema::{Choice, Kind, TextRule, Unit},
+    timestamp::consume_timestamp,
 };
 
 /// A value of the type its row names.
@@ -286,6 +287,7 @@ fn checked(text: &str, rule: TextRule) -> Result<String, Wrong> {
             text == "/" || (text.starts_with('/') && !text.contains(char::is_whitespace))
         }
         TextRule::IpAddress => text.parse::<std::net::IpAddr>().is_ok(),
+        TextRule::Timestamp => consume_timestamp(text.trim(), None).is_ok(),
         TextRule::Address => is_address(text.trim()),
     };
     if fine {

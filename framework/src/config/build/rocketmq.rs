@@ -2,6 +2,7 @@
 
 use crate::config::{
     report::{Diagnostic, DiagnosticKind},
+    timestamp::{consume_timestamp, without_timestamp},
     typed::{
         AllocateStrategy, BinderConfig, BindingConfig, Config, ConsumeFrom, MessageModel,
         Positions, ProducerType, RocketmqBinding, RocketmqConsumer, RocketmqProducer, SendType,
@@ -15,6 +16,8 @@ use super::Reader;
 const BINDER: &str = "spring.cloud.stream.rocketmq.binder";
 const BINDINGS: &str = "spring.cloud.stream.rocketmq.bindings";
 const DEFAULT: &str = "spring.cloud.stream.rocketmq.default";
+/// The word of `consume-from-where` that `consume-timestamp` belongs to.
+const TIMESTAMP: &str = "CONSUME_FROM_TIMESTAMP";
 
 pub(super) fn read(values: &Values, config: &mut Config, report: &mut Vec<Diagnostic>) {
     binder(values, &mut config.rocketmq.binder);
@@ -166,8 +169,15 @@ fn consumer(
     let points = [
         ("CONSUME_FROM_LAST_OFFSET", ConsumeFrom::LastOffset),
         ("CONSUME_FROM_FIRST_OFFSET", ConsumeFrom::FirstOffset),
+        (TIMESTAMP, ConsumeFrom::Timestamp(without_timestamp())),
     ];
     read.choice("consume-from-where", &points, &mut into.consume_from);
+    // What is no time was reported with its type.
+    let time = read.optional_text("consume-timestamp");
+    let time = time.and_then(|time| consume_timestamp(time.trim(), None).ok());
+    if let (ConsumeFrom::Timestamp(millis), Some(time)) = (&mut into.consume_from, time) {
+        *millis = time;
+    }
     read.number("max-reconsume-times", &mut into.max_reconsume_times);
     read.number(
         "delay-level-when-next-consume",

@@ -345,7 +345,7 @@ static CONSUMER: &[Row] = &[
         Kind::Choice(&[
             live("CONSUME_FROM_LAST_OFFSET"),
             live("CONSUME_FROM_FIRST_OFFSET"),
-            later("CONSUME_FROM_TIMESTAMP"),
+            live("CONSUME_FROM_TIMESTAMP"),
         ]),
         "CONSUME_FROM_LAST_OFFSET",
         "Where a group begins that has no offsets yet.",
@@ -353,12 +353,11 @@ static CONSUMER: &[Row] = &[
     .also(&["push.consume-from-where"]),
     Row::new(
         "consume-timestamp",
-        TEXT,
+        text(TextRule::Timestamp),
         "",
-        "Where CONSUME_FROM_TIMESTAMP begins.",
+        "Where CONSUME_FROM_TIMESTAMP begins: yyyyMMddHHmmss (local), RFC 3339, or milliseconds; else half an hour ago.",
     )
-    .also(&["push.consume-timestamp"])
-    .later(),
+    .also(&["push.consume-timestamp"]),
     Row::new(
         "max-reconsume-times",
         int(-1, 10_000),

@@ -53,6 +53,8 @@ pub(crate) enum TextRule {
     IpAddress,
     /// Tags as `A || B`.
     Tags,
+    /// A time as [`crate::config::consume_timestamp`] reads it.
+    Timestamp,
     /// A name server: `host:port`, an IPv6 address in brackets, or an `http://` address that lists them.
     Address,
     /// An expression over payload and headers.
@@ -254,6 +256,9 @@ impl TextRule {
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Self::Any => "text",
+            Self::Timestamp => {
+                "a time as 20220117110148 (local), 2022-01-17T11:01:48+08:00 or milliseconds since 1970"
+            }
             Self::Topics => {
                 "topic names of letters, digits, `_`, `-`, `%` and `|`, at most 127 characters, separated by commas"
             }

@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod mistakes;
-mod oracle;
 mod original;
 mod rules;
 mod sources;
 mod values;
 
 use super::{
-    Config, ConfigErrors, DeclaredBinding, Diagnostic, LoadOptions, Loaded, SendType, Usage,
+    Config, ConfigErrors, ConsumeFrom, DeclaredBinding, Diagnostic, LoadOptions, Loaded, SendType,
+    Usage, consume_timestamp,
 };
 
 /// A program with inputs and outputs of these names.

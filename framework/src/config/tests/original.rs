@@ -124,8 +124,46 @@ spring.cloud.stream:
         [
             "error unsupported 8:23 `Trans` for `producerType` is not supported yet",
             "error unsupported 10:9 `transactionListener` is not supported yet",
-            "error unsupported 13:27 `CONSUME_FROM_TIMESTAMP` for `consumeFromWhere` is not supported yet",
-            "error unsupported 14:9 `consumeTimestamp` is not supported yet",
         ]
     );
+}
+
+/// A file with one input that begins where `start` says.
+fn beginning(start: &str) -> String {
+    format!(
+        "\
+spring.cloud.stream:
+  bindings:
+    input: {{ destination: test-topic3, group: backtracking-consumer-group, consumer.max-attempts: 1 }}
+  rocketmq:
+    binder.name-server: 127.0.0.1:9876
+    bindings.input.consumer: {{ {start} }}
+"
+    )
+}
+
+#[test]
+fn the_example_that_goes_back_in_time_begins_at_that_time() {
+    let yaml =
+        beginning("consumeFromWhere: CONSUME_FROM_TIMESTAMP, consumeTimestamp: 20220117110148");
+    let (config, warnings) = original(&yaml, &["input"], &[]);
+    assert_eq!(warnings, Vec::<String>::new());
+    let time = consume_timestamp("20220117110148", None).unwrap();
+    assert_eq!(
+        config.rocketmq.binding("input").consumer.consume_from,
+        ConsumeFrom::Timestamp(time)
+    );
+}
+
+#[test]
+fn a_time_that_is_none_or_that_nothing_asks_for_is_an_error() {
+    let told = |start: &str| told_of(&beginning(start)).join("\n");
+    let nothing =
+        told("consumeFromWhere: CONSUME_FROM_TIMESTAMP, consumeTimestamp: 20221301000000");
+    assert!(nothing.starts_with("error wrong-value"), "{nothing}");
+    let unasked = told("consumeTimestamp: 20220117110148");
+    assert!(unasked.starts_with("error conflict"), "{unasked}");
+    let future =
+        told("consumeFromWhere: CONSUME_FROM_TIMESTAMP, consumeTimestamp: 2099-01-01T00:00:00Z");
+    assert!(future.starts_with("warning surprise"), "{future}");
 }
