@@ -17,9 +17,6 @@ pub mod record;
 pub mod sysflag;
 pub mod tag;
 
-#[cfg(test)]
-mod oracle;
-
 use std::fmt;
 
 pub use compress::{BodyError, Compression};
