@@ -106,7 +106,8 @@ async fn acknowledged_messages_survive(flush: &str) {
         while let Some(sender) = senders.join_next().await {
             sender.unwrap();
         }
-        verify(&store, &conf, &acknowledged.lock().unwrap().clone()).await;
+        let so_far = acknowledged.lock().unwrap().clone();
+        verify(&store, &conf, &so_far).await;
     }
     let count = acknowledged.lock().unwrap().len();
     println!("{flush}: {count} acknowledged messages survived {ROUNDS} kills");
