@@ -56,7 +56,9 @@ pub(super) fn end(core: &Arc<Core>, exchange: Exchange) {
             let shared = core.clone();
             // A late flush is no failure: the message is in the log, and will be delivered.
             deposit::settle(core, &appended, Wait::ForDisk, move |_| {
-                shared.transactions.decided(&shared, offset, &key);
+                shared
+                    .transactions
+                    .decided(&shared, offset, &key, Transaction::Commit);
                 responder.send(Reply::ok());
             });
         }
@@ -92,7 +94,7 @@ fn carry_out(core: &Core, frame: &Frame) -> Result<Option<Ended>, Refusal> {
         Claim::Gone => return Err(Refusal::HalfMissing),
     };
     if verdict == Transaction::Rollback {
-        core.transactions.decided(core, offset, half.key);
+        core.transactions.decided(core, offset, half.key, verdict);
         return Ok(Some(Ended::Done));
     }
     match commit(core, &half) {
@@ -129,13 +131,17 @@ fn verified<'a>(
     if record.queue_offset().0 != header.tran_state_table_offset {
         return Err(Refusal::TransactionTableOffset);
     }
-    // Bytes of a message's body may look like a record: only the queue says where records begin.
+    // Bytes of a message's body may look like a record: only the queue says where records begin. Under SYNC_FLUSH its
+    // entry comes a moment after the answer that told the producer of its half message.
     let entry = core.store.entry(
         names::TRANS_HALF_TOPIC,
         record.queue_id(),
         QueueOffset(header.tran_state_table_offset),
     );
-    let begins_there = entry.is_some_and(|entry| entry.physical.0 == header.commit_log_offset);
+    let begins_there = match entry {
+        Some(entry) => entry.physical.0 == header.commit_log_offset,
+        None => core.transactions.holds(header.tran_state_table_offset),
+    };
     if record.physical_offset().0 != header.commit_log_offset || !begins_there {
         return Err(Refusal::TransactionLogOffset);
     }

@@ -149,6 +149,16 @@ enum Look {
     Refused,
 }
 
+fn is_behind_the_end(status: ReadStatus) -> bool {
+    matches!(
+        status,
+        ReadStatus::OffsetOverflowOne
+            | ReadStatus::OffsetOverflowBadly
+            | ReadStatus::NoMessageInQueue
+            | ReadStatus::NoMatchedLogicQueue
+    )
+}
+
 impl Round {
     fn begin(core: &Core) -> Self {
         let mut state = core.transactions.state();
@@ -174,6 +184,12 @@ impl Round {
             ReadLimits::messages(STEP),
             &Everything,
         );
+        if is_behind_the_end(read.status) {
+            // Stored, and under SYNC_FLUSH not in the queue before it is on the disk: too young in any case.
+            return Step::End {
+                next: self.when_done(core),
+            };
+        }
         for bytes in &read.messages {
             if let Some(next) = self.look_at(core, questions, bytes) {
                 return Step::End { next };

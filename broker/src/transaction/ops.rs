@@ -1,8 +1,11 @@
 //! Op messages: what is decided, by offsets in the half topic, several to a message.
 //!
 //! ```text
-//! decided ─▶ "17," ─▶ OpLog ─▶ 4096 bytes, or 3 s after the last write ─▶ RMQ_SYS_TRANS_OP_HALF_TOPIC, TAGS=d
+//! committed ───▶ "17," ─▶ OpLog ─▶ 4096 bytes, or 3 s after the last write ─┬▶ RMQ_SYS_TRANS_OP_HALF_TOPIC, TAGS=d
+//! rolled back ─▶ "18," ─▶ OpLog ─▶ at once ──────────────────────────────────┘
 //! ```
+//! Of a commit the log has the message itself. Of a roll-back it has nothing but the op message: a broker killed before it
+//! is written would ask again, so it does not wait, unlike in Apache's broker.
 //! Layout of Apache `RocketMQ` 5.3.3 (`TransactionalMessageServiceImpl.getOpMessage`); 4.x wrote one offset without a
 //! comma, which reads the same.
 use super::{NEVER, RETRY};
@@ -55,6 +58,11 @@ impl OpLog {
             self.last_write.saturating_add(self.interval).max(now)
         };
         self.due = self.due.min(at);
+    }
+
+    /// Has what is pending written at once.
+    pub(super) fn hurry(&mut self, now: i64) {
+        self.due = self.due.min(now);
     }
 
     /// When the next op message is to be written.

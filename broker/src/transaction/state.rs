@@ -7,7 +7,7 @@
 //! ```
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bindery_protocol::names;
+use bindery_protocol::{message::Transaction, names};
 use tokio::sync::Notify;
 
 use super::{
@@ -70,6 +70,12 @@ impl Transactions {
         self.round_by(&mut state, at);
     }
 
+    /// Whether a half message was stored at `offset` that is not behind the position yet.
+    pub(crate) fn holds(&self, offset: i64) -> bool {
+        let state = self.state();
+        (state.book.positions().0..state.book.half_end()).contains(&offset)
+    }
+
     /// Asks for the right to decide on a half message: [`Claim::Yours`] must be followed by [`Transactions::decided`] or
     /// [`Transactions::release`].
     pub(crate) fn claim(&self, offset: i64, key: &str) -> Claim {
@@ -84,11 +90,14 @@ impl Transactions {
         self.round_by(&mut state, at);
     }
 
-    /// A claimed verdict was carried out.
-    pub(crate) fn decided(&self, core: &Core, offset: i64, key: &str) {
+    /// A claimed verdict was carried out: the message was committed or rolled back.
+    pub(crate) fn decided(&self, core: &Core, offset: i64, key: &str, verdict: Transaction) {
         let mut state = self.state();
         state.book.decided(offset, key);
         state.ops.push(offset, core.now());
+        if verdict == Transaction::Rollback {
+            state.ops.hurry(core.now());
+        }
         if state.book.open() == 0 {
             state.round_at = NEVER;
         }
