@@ -41,6 +41,7 @@ pub(super) fn heartbeat(core: &Core, connection: &Connection, frame: &Frame) -> 
     }
     for producer in &data.producer_data_set {
         core.clients.produce(&producer.group_name, member.clone());
+        core.transactions.joined(core, &producer.group_name);
     }
     // A connection that ended while its heartbeat was being served would stay registered for ever.
     if connection.is_closed() {

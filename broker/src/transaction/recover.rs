@@ -14,7 +14,13 @@ use bindery_protocol::{
     names,
 };
 
-use super::{GROUP, NEVER, QUEUE, book::Book, half::HalfMessage, ops, state::Transactions};
+use super::{
+    GROUP, QUEUE,
+    book::Book,
+    half::HalfMessage,
+    ops,
+    state::{Found, Transactions},
+};
 use crate::{
     config::BrokerConfig,
     offset::Offsets,
@@ -29,7 +35,7 @@ pub(crate) fn recover(store: &Store, offsets: &Offsets, config: &BrokerConfig) -
     let half_end = store.max_offset(names::TRANS_HALF_TOPIC, QUEUE).0;
     let decided = read_ops(store, op, half_end, &mut book);
     let halves = read_halves(store, half, &decided, config);
-    let mut round_at = NEVER;
+    let mut groups = HashSet::new();
     // What no record is left of is over as well.
     let mut next = half;
     for entry in &halves.entries {
@@ -39,7 +45,9 @@ pub(crate) fn recover(store: &Store, offsets: &Offsets, config: &BrokerConfig) -
         match halves.fate(entry) {
             Fate::Open if was_committed(store, entry) => book.decided(entry.offset, &entry.key),
             Fate::Open => {
-                round_at = round_at.min(entry.first_check);
+                if !entry.group.is_empty() {
+                    groups.insert(entry.group.clone());
+                }
                 if entry.is_copy {
                     book.copied(&entry.key, entry.offset);
                 }
@@ -52,7 +60,12 @@ pub(crate) fn recover(store: &Store, offsets: &Offsets, config: &BrokerConfig) -
     if book.open() > 0 {
         tracing::info!(open = book.open(), "transactions without a verdict found");
     }
-    Transactions::new(book, (half, op), round_at, config)
+    let found = Found {
+        book,
+        kept: (half, op),
+        groups,
+    };
+    Transactions::new(found, config)
 }
 
 /// The kept position of a queue, within what is there: a log that lost its tail ends before it.
@@ -87,14 +100,36 @@ fn read_ops(store: &Store, from: i64, half_end: i64, book: &mut Book) -> HashSet
 struct Entry {
     offset: i64,
     key: String,
+    /// Producer group.
+    group: String,
     /// Where it is for.
     topic: String,
     /// When its producer made it, in milliseconds.
     born: i64,
     is_copy: bool,
+    /// The place of its first form, if it was put back.
+    first_offset: Option<i64>,
     /// An op message names it.
     is_decided: bool,
-    first_check: i64,
+}
+
+impl Entry {
+    /// What the record says; one that no send made has no key and no group.
+    fn of(record: &RecordView<'_>, config: &BrokerConfig) -> Self {
+        let half = HalfMessage::of(*record, config);
+        let text =
+            |field: fn(&HalfMessage<'_>) -> String| half.as_ref().map(field).unwrap_or_default();
+        Self {
+            offset: record.queue_offset().0,
+            key: text(|half| half.key.to_owned()),
+            group: text(|half| half.group.to_owned()),
+            topic: text(|half| half.topic.to_owned()),
+            born: record.born_timestamp(),
+            is_copy: half.as_ref().is_some_and(HalfMessage::is_copy),
+            first_offset: half.as_ref().and_then(|half| half.first_offset),
+            is_decided: false,
+        }
+    }
 }
 
 enum Fate {
@@ -129,25 +164,9 @@ fn read_halves(store: &Store, from: i64, decided: &HashSet<i64>, config: &Broker
     let mut halves = Halves::default();
     walk(store, names::TRANS_HALF_TOPIC, from, |record| {
         let offset = record.queue_offset().0;
-        let half = HalfMessage::of(*record, config);
-        let first_offset = half.as_ref().and_then(|half| half.first_offset);
-        let is_decided =
-            decided.contains(&offset) || first_offset.is_some_and(|first| decided.contains(&first));
-        let entry = Entry {
-            offset,
-            key: half
-                .as_ref()
-                .map(|half| half.key.to_owned())
-                .unwrap_or_default(),
-            topic: half
-                .as_ref()
-                .map(|half| half.topic.to_owned())
-                .unwrap_or_default(),
-            born: record.born_timestamp(),
-            is_copy: half.as_ref().is_some_and(HalfMessage::is_copy),
-            is_decided,
-            first_check: half.map_or(i64::MIN, |half| half.first_check(config)),
-        };
+        let mut entry = Entry::of(record, config);
+        let first_form = entry.first_offset.unwrap_or(offset);
+        entry.is_decided = decided.contains(&offset) || decided.contains(&first_form);
         if !entry.key.is_empty() {
             if entry.is_decided {
                 halves.decided.insert(entry.key.clone());

@@ -5,7 +5,10 @@
 //! 37 ─▶ claim ─▶ settle, release ─▶ State ─┼─▶ op messages that are due
 //!                                          └─▶ rounds that are due ─▶ the only sleep of the task
 //! ```
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use bindery_protocol::{message::Transaction, names};
 use tokio::sync::Notify;
@@ -36,12 +39,30 @@ pub(super) struct State {
     sleeping_until: i64,
     /// Positions as last handed to the consumer offsets.
     kept: (i64, i64),
+    /// Producer groups of what was open at the start and that nobody has joined yet.
+    awaited: HashSet<String>,
+}
+
+/// What a start found.
+pub(super) struct Found {
+    pub(super) book: Book,
+    /// Positions as the consumer offsets have them.
+    pub(super) kept: (i64, i64),
+    /// The producer groups of what is open.
+    pub(super) groups: HashSet<String>,
 }
 
 impl Transactions {
-    /// Transactions whose open half messages are in `book`; the first look is at `round_at`. The consumer offsets are
-    /// `kept`.
-    pub(super) fn new(book: Book, kept: (i64, i64), round_at: i64, config: &BrokerConfig) -> Self {
+    /// Transactions as a start found them. Producers come back after the broker: what is open is looked at when there is
+    /// one of each group, at the latest after `transactionCheckInterval`.
+    pub(super) fn new(found: Found, config: &BrokerConfig) -> Self {
+        let Found { book, kept, groups } = found;
+        let patience = millis(config.transaction_check_interval);
+        let round_at = if book.open() == 0 {
+            NEVER
+        } else {
+            config.clock.now_millis().saturating_add(patience)
+        };
         Self {
             state: Mutex::new(State {
                 book,
@@ -53,6 +74,7 @@ impl Transactions {
                 last_round: i64::MIN,
                 sleeping_until: i64::MIN,
                 kept,
+                awaited: groups,
             }),
             wake: Notify::new(),
         }
@@ -68,6 +90,15 @@ impl Transactions {
             .saturating_add(1);
         let at = first_check.max(state.next_round(core));
         self.round_by(&mut state, at);
+    }
+
+    /// A producer sent its heartbeat.
+    pub(crate) fn joined(&self, core: &Core, group: &str) {
+        let mut state = self.state();
+        if state.awaited.remove(group) && state.awaited.is_empty() && state.book.open() > 0 {
+            let at = state.next_round(core).max(core.now());
+            self.round_by(&mut state, at);
+        }
     }
 
     /// Whether a half message was stored at `offset` that is not behind the position yet.

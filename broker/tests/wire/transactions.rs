@@ -412,9 +412,8 @@ async fn a_restart_forgets_neither_verdicts_nor_what_is_open() {
     // Dropped before the positions were written: the copies stand for the originals all the same.
     let fixture = fixture.drop_and_start().await;
     let peer = fixture.peer().await;
-    peer.produce("PG", "p1").await;
     peer.ok(halves[0].verdict(COMMIT)).await;
-    fixture.clock.advance(Duration::from_secs(30));
+    peer.produce("PG", "p1").await;
     let question = peer.checks(1).await.remove(0);
     assert_eq!(Half::asked(&question).key, "d");
     peer.ok(Half::asked(&question).answer(COMMIT)).await;
@@ -472,6 +471,26 @@ async fn a_verdict_is_answered_when_the_disk_has_it() {
 }
 
 #[tokio::test]
+async fn what_was_open_at_a_start_waits_for_its_producers_but_not_for_ever() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    half(&peer, "a", "").await;
+    let mut other = half_request("b", 1, "b", "");
+    let properties = "TRAN_MSG\u{1}true\u{2}UNIQ_KEY\u{1}b\u{2}PGROUP\u{1}other\u{2}";
+    other.ext.put("i", properties);
+    peer.ok(other).await;
+    fixture.clock.advance(Duration::from_secs(5));
+    let fixture = fixture.restart().await;
+    let peer = fixture.peer().await;
+    peer.produce("PG", "p1").await;
+    fixture.clock.advance(Duration::from_secs(20));
+    peer.produce("PG", "p1").await;
+    assert_eq!(peer.check_count(), 0, "a producer of one group is missing");
+    fixture.clock.advance(Duration::from_secs(10));
+    assert_eq!(Half::asked(&peer.checks(1).await[0]).key, "a");
+}
+
+#[tokio::test]
 async fn a_delay_counts_from_the_commit_on() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
@@ -514,10 +533,11 @@ async fn an_undecided_message_of_apaches_broker_is_checked_as_there() {
     })
     .await;
     let peer = fixture.peer().await;
+    // Looked at as soon as its producer is back.
     peer.produce("GoldTxProducer", "p1").await;
-    // Its producer is not there yet at the first look of a start.
     for (checks, offset) in [(1, 4), (2, 5)] {
-        holds(&peer, HALF, 0, 4 + checks).await;
+        let question = peer.checks(checks).await.remove(checks - 1);
+        assert_eq!(Half::asked(&question).table_offset, offset);
         let copies = peer.pull(HALF, 0, offset).await.messages;
         assert_eq!(copies[0].queue_offset.0, offset);
         assert_eq!(copies[0].sys_flag.0, 0);
