@@ -50,6 +50,17 @@ pub enum Error {
         /// Type to the handlers that need it.
         missing: BTreeMap<&'static str, Vec<String>>,
     },
+    /// A transaction listener could not be built.
+    #[error("the transaction listener `{name}` ({type_name}) cannot be built")]
+    TransactionListener {
+        /// Its name.
+        name: String,
+        /// Its type.
+        type_name: String,
+        /// Cause.
+        #[source]
+        source: BoxError,
+    },
     /// The program was built without the feature `embedded`.
     #[error("`bindery.embedded` is on, but the program was built without the feature `embedded`")]
     EmbeddedMissing,

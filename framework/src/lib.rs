@@ -22,6 +22,7 @@ pub mod message;
 pub mod partition;
 pub mod prelude;
 pub mod registry;
+pub mod transaction;
 
 mod actuator;
 mod embedded;
@@ -36,7 +37,7 @@ mod web;
 pub mod __private;
 
 pub use app::{App, AppBuilder, AppHandle};
-pub use bindery_macros::{bindings, main, send_to, stream_listener};
+pub use bindery_macros::{bindings, main, send_to, stream_listener, transaction_listener};
 pub use binding::{Bound, Input, Output, SendError, SendReceipt, StreamBridge};
 pub use error::{Error, Result};
 pub use headers::Headers;

@@ -3,14 +3,17 @@
 //! The attributes `main` and `test` are written with their path (`#[bindery::main]`): their bare names are taken by others.
 
 pub use axum::Json;
-pub use bindery_macros::{bindings, send_to, stream_listener};
+pub use bindery_macros::{bindings, send_to, stream_listener, transaction_listener};
 pub use bytes::Bytes;
 
 pub use crate::app::{App, AppBuilder, AppHandle};
 pub use crate::binding::{Bound, Input, Output, SendError, SendReceipt, StreamBridge};
 pub use crate::handler::{
-    BindingName, BornTime, FromMessage, Group, HandlerError, Keys, MessageId, Outcome, QueueId,
-    QueueOffset, Redelivery, State, StoreTime, Tags, Text, Topic,
+    BindingName, BornTime, FromApp, FromMessage, Group, HandlerError, Keys, MessageId, Outcome,
+    QueueId, QueueOffset, Redelivery, State, StoreTime, Tags, Text, Topic,
 };
 pub use crate::headers::Headers;
 pub use crate::message::Message;
+pub use crate::transaction::{
+    HalfMessage, LocalState, TransactionListener, TxArgs, TxOutcome, TxReceipt,
+};

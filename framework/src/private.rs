@@ -13,5 +13,6 @@ pub use crate::registry::{
     BindingSource, Direction, FieldDescriptor, HandlerDescriptor, HandlerKind, OnUnmatched,
     SourceDescriptor, SourceEntry,
 };
+pub use crate::registry::{TransactionListenerDescriptor, make_transaction_listener};
 
 pub use crate::handler::{header_argument, header_or_default, optional_header, payload_argument};

@@ -7,7 +7,9 @@
 //! #[bindings] struct ──inventory──▶ SourceDescriptor ─────▶ App: declared inputs and outputs
 //! ```
 
-use crate::handler::{BoxFuture, HandlerResult, MessageContext, Requirement};
+use crate::error::BoxError;
+use crate::handler::{AppContext, BoxFuture, FromApp, HandlerResult, MessageContext, Requirement};
+use crate::transaction::{ListenerHandle, TransactionListener};
 
 mod listen;
 
@@ -127,6 +129,47 @@ pub trait BindingSource: Sized + Send + Sync + 'static {
     /// # Errors
     /// A binding is not known to the application.
     fn bind(bindings: &crate::binding::Bindings) -> Result<Self, crate::binding::BindError>;
+}
+
+/// What `#[transaction_listener]` registers.
+#[derive(Debug)]
+pub struct TransactionListenerDescriptor {
+    /// The name that configuration uses.
+    pub name: &'static str,
+    /// The listener's type as written.
+    pub type_name: &'static str,
+    /// The file of the `impl`, as the compiler was given it.
+    pub file: &'static str,
+    /// The line of the attribute, counted from 1.
+    pub line: u32,
+    /// Builds the listener.
+    pub make: MakeListener,
+}
+
+/// Builds a transaction listener of this name.
+pub type MakeListener = fn(&str, &AppContext) -> Result<ListenerHandle, BoxError>;
+
+inventory::collect!(TransactionListenerDescriptor);
+
+/// Builds a listener by its [`FromApp`].
+///
+/// # Errors
+/// Those of [`FromApp::from_app`].
+pub fn make_transaction_listener<L: FromApp + TransactionListener>(
+    name: &str,
+    app: &AppContext,
+) -> Result<ListenerHandle, BoxError> {
+    Ok(ListenerHandle::new(name, L::from_app(app)?))
+}
+
+/// All transaction listeners that attributes registered in this program, by name.
+#[must_use]
+pub fn registered_transaction_listeners() -> Vec<&'static TransactionListenerDescriptor> {
+    let mut listeners: Vec<_> = inventory::iter::<TransactionListenerDescriptor>
+        .into_iter()
+        .collect();
+    listeners.sort_by_key(|listener| (listener.name, listener.file, listener.line));
+    listeners
 }
 
 /// All handlers that attributes registered in this program, by module and line.

@@ -11,6 +11,7 @@ use bindery::config::LoadOptions;
 use bindery::handler::{Outcome, Redelivery};
 use bindery::prelude::*;
 use bindery::registry::Handler;
+use bindery::transaction::{MemoryTxStore, StoredListener};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -393,4 +394,50 @@ async fn assigned(app: &AppHandle, queues: usize) {
         "{queues} queues expected, has {:?}",
         input.assignment().await
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn consumers_get_exactly_what_local_transactions_commit() {
+    let (folder, seen) = (tempfile::tempdir().unwrap(), Seen::default());
+    let more = format!(
+        "{}\nspring.cloud.stream.rocketmq.bindings.output.producer: {{ producerType: Trans, group: books, transactionListener: books }}",
+        embedded(folder.path())
+    );
+    // Odd orders are rolled back.
+    let books = StoredListener::new(MemoryTxStore::new(), |work, half, args| async move {
+        let order: Order = serde_json::from_slice(half.payload())?;
+        assert_eq!(args.as_text(), Some("binder"));
+        let state = match order.id % 2 {
+            0 => LocalState::Commit,
+            _ => LocalState::Rollback,
+        };
+        Ok((work, state))
+    });
+    let handler = Handler::listen("input").to(note);
+    let app = app(folder.path(), &more, handler, &seen)
+        .transaction_listener("books", books)
+        .start()
+        .await
+        .unwrap();
+    let output = app.output::<Order>("output").unwrap();
+    let mut ids = BTreeSet::new();
+    for id in 0..10 {
+        let receipt = output
+            .send_in_transaction(order(id, 0), TxArgs::text("binder"))
+            .await
+            .unwrap();
+        assert!(receipt.reported && receipt.failure.is_none(), "{receipt:?}");
+        ids.insert(receipt.transaction_id);
+    }
+    let (_, value) = output
+        .transaction(order(11, 0), |_| async {
+            Ok::<_, std::io::Error>(TxOutcome::Commit("by the function"))
+        })
+        .await
+        .unwrap();
+    assert_eq!((ids.len(), value), (10, Some("by the function")));
+    let mut got = seen.wait(6).await;
+    got.sort();
+    assert_eq!(got, ["0.0", "11.0", "2.0", "4.0", "6.0", "8.0"]);
+    app.shutdown().await.unwrap();
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! #[stream_listener(..)] fn ──parse──▶ Listener ──check──▶ every mistake, at its place ──expand──▶ fn + description
 //! #[bindings] struct ────────parse──▶ Source ────check──▶ … ────────────────────────────expand──▶ struct + description
+//! #[transaction_listener(..)] impl ─parse─▶ … ──────────────────────────────────────────expand──▶ impl + description
 //! ```
 //!
 //! An annotated function stays as it is written and can be called as before. Beside it stands one constant description
@@ -15,6 +16,7 @@ mod bindings;
 mod keys;
 mod listener;
 mod main_function;
+mod transaction_listener;
 
 /// Makes a struct a source of bindings: each field is connected to the binding that its attribute names.
 ///
@@ -61,6 +63,22 @@ pub fn stream_listener(arguments: TokenStream, item: TokenStream) -> TokenStream
 #[proc_macro_attribute]
 pub fn send_to(_: TokenStream, item: TokenStream) -> TokenStream {
     listener::send_to_alone(&item.into()).into()
+}
+
+/// Gives a transaction listener the name by which `transactionListener` in application.yaml refers to it.
+///
+/// ```ignore
+/// #[transaction_listener("books")]
+/// impl TransactionListener for Books {
+///     async fn execute_local(&self, half: &HalfMessage, args: &TxArgs) -> Result<LocalState, BoxError> { .. }
+///     async fn check_local(&self, half: &HalfMessage) -> Result<LocalState, BoxError> { .. }
+/// }
+/// ```
+///
+/// The application builds the listener when it starts and an output names it, by its `FromApp`.
+#[proc_macro_attribute]
+pub fn transaction_listener(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    transaction_listener::attribute(arguments.into(), &item.into()).into()
 }
 
 /// Makes `async fn main(app: AppBuilder) -> bindery::Result<()>` the program's entry: runtime, log, flags, exit code.

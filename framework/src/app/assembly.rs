@@ -14,14 +14,15 @@ use super::report::StartReport;
 use super::specs;
 use crate::binder::memory::MemoryBinder;
 use crate::binder::rocketmq::{RocketmqBinder, RocketmqOptions};
-use crate::binder::{Binder, BinderError};
+use crate::binder::{Binder, BinderError, Capabilities};
 use crate::binding::{BindError, Bindings, InputBinding, OutputBinding, OutputParts};
-use crate::config::{BindingConfig, Config};
+use crate::config::{BindingConfig, Config, ProducerType};
 use crate::embedded::Embedded;
 use crate::error::{Error, Result};
 use crate::handler::AppContext;
 use crate::partition::Partitioning;
 use crate::pipeline::{Attempts, Listener, Pipeline};
+use crate::transaction::ListenerHandle;
 use crate::web::{WebAddress, WebServer};
 
 /// Everything an application is started from; the configuration is checked.
@@ -62,15 +63,19 @@ impl Assembly {
         running: &mut Running,
         address: Option<WebAddress>,
     ) -> Result<StartReport> {
+        let (inputs, outputs) = self.used();
+        // Built before anything is connected: what a listener lacks should be told first.
+        let listeners = self.transaction_listeners(&outputs)?;
         running.embedded = match &self.config.embedded {
             Some(embedded) => Some(Embedded::start(embedded).await?),
             None => None,
         };
-        let (inputs, outputs) = self.used();
         running.binders =
             self.binders_for(inputs.iter().chain(&outputs), running.embedded.as_ref())?;
         self.declare(&running.binders, &inputs, &outputs).await?;
-        let outputs = self.bind_outputs(&running.binders, &outputs).await?;
+        let outputs = self
+            .bind_outputs(&running.binders, &outputs, &listeners)
+            .await?;
         let inputs = self.describe_inputs(&running.binders, &inputs)?;
         running.bindings = Bindings::new(inputs, outputs);
         self.context.insert(running.bindings.clone());
@@ -205,11 +210,18 @@ impl Assembly {
         &self,
         binders: &BTreeMap<String, Arc<dyn Binder>>,
         outputs: &[BindingConfig],
+        listeners: &BTreeMap<String, ListenerHandle>,
     ) -> Result<Vec<Arc<OutputBinding>>> {
         let mut bound = Vec::with_capacity(outputs.len());
         for output in outputs {
             let binder = self.binder_of(binders, output)?;
-            bound.push(Arc::new(self.bind_output(&*binder, output).await?));
+            let listener = self
+                .listener_name(output)
+                .and_then(|name| listeners.get(name))
+                .cloned();
+            bound.push(Arc::new(
+                self.bind_output(&*binder, output, listener).await?,
+            ));
         }
         Ok(bound)
     }
@@ -218,6 +230,7 @@ impl Assembly {
         &self,
         binder: &dyn Binder,
         output: &BindingConfig,
+        transaction: Option<ListenerHandle>,
     ) -> Result<OutputBinding, BindError> {
         let enabled = self.config.rocketmq.binding(&output.name).producer.enabled;
         let mut parts = OutputParts {
@@ -226,18 +239,26 @@ impl Assembly {
             content_type: content_type(output),
             binder_kind: binder.kind(),
             partitioning: None,
+            transaction: transaction.clone(),
             producer: None,
         };
         if enabled {
-            let spec = specs::producer_spec(&self.config, output);
-            let producer =
-                binder
-                    .bind_producer(spec)
-                    .await
-                    .map_err(|source| BindError::Binder {
-                        binding: output.name.clone(),
-                        source,
-                    })?;
+            let bound = if transaction.is_some()
+                && !binder.capabilities().has(Capabilities::TRANSACTIONS)
+            {
+                Err(BinderError::Unsupported {
+                    binding: output.name.clone(),
+                    binder: binder.kind(),
+                    what: "transactions",
+                })
+            } else {
+                let spec = specs::producer_spec(&self.config, output, transaction);
+                binder.bind_producer(spec).await
+            };
+            let producer = bound.map_err(|source| BindError::Binder {
+                binding: output.name.clone(),
+                source,
+            })?;
             if output.producer.is_partitioned() {
                 let queues = producer
                     .partitions()
@@ -251,6 +272,32 @@ impl Assembly {
             parts.producer = Some(producer);
         }
         Ok(OutputBinding::new(parts))
+    }
+
+    /// The listener of a transactional output.
+    fn listener_name(&self, output: &BindingConfig) -> Option<&str> {
+        let producer = &self.config.rocketmq.binding(&output.name).producer;
+        match producer.producer_type {
+            ProducerType::Trans => producer.transaction_listener.as_deref(),
+            ProducerType::Normal | ProducerType::Orderly => None,
+        }
+    }
+
+    /// Those that outputs name, each built once.
+    fn transaction_listeners(
+        &self,
+        outputs: &[BindingConfig],
+    ) -> Result<BTreeMap<String, ListenerHandle>> {
+        let mut built = BTreeMap::new();
+        for name in outputs
+            .iter()
+            .filter_map(|output| self.listener_name(output))
+        {
+            if !built.contains_key(name) {
+                built.insert(name.to_owned(), self.program.listener(name, &self.context)?);
+            }
+        }
+        Ok(built)
     }
 
     fn describe_inputs(

@@ -12,7 +12,7 @@ use axum::Router;
 use super::assembly::Assembly;
 use super::flags;
 use super::handle::AppHandle;
-use super::program::Program;
+use super::program::{Listening, Origin, Program};
 use crate::binder::Binder;
 use crate::config::{
     Config, ConfigErrors, DeclaredBinding, Flags, LoadOptions, Loaded, Usage, check_usage,
@@ -22,6 +22,7 @@ use crate::handler::AppContext;
 use crate::log::LogLevels;
 use crate::registry::{BindingSource, Handler};
 use crate::signals::{self, Signals};
+use crate::transaction::{ListenerHandle, TransactionListener};
 
 /// Where an application begins: [`App::builder`].
 #[derive(Debug, Clone, Copy)]
@@ -132,13 +133,34 @@ impl AppBuilder {
         self
     }
 
+    /// Adds a transaction listener without an attribute, under the name that `transactionListener` uses for it.
+    #[track_caller]
+    pub fn transaction_listener(
+        mut self,
+        name: impl Into<String>,
+        listener: impl TransactionListener,
+    ) -> Self {
+        let (name, caller) = (name.into(), std::panic::Location::caller());
+        self.program.listeners.push(Listening {
+            origin: Origin::Given(ListenerHandle::new(name.as_str(), listener)),
+            declared: DeclaredBinding {
+                name,
+                by: "`AppBuilder::transaction_listener`".to_owned(),
+                file: caller.file().to_owned(),
+                line: caller.line(),
+            },
+        });
+        self
+    }
+
     /// Declares the bindings of a `#[bindings]` struct that no handler asks for; with the inventory it is known already.
     pub fn bindings<S: BindingSource>(mut self) -> Self {
         self.program.add_source(S::descriptor());
         self
     }
 
-    /// Leaves out what attributes registered; only [`handler`](Self::handler) and [`bindings`](Self::bindings) count.
+    /// Leaves out what attributes registered; only [`handler`](Self::handler), [`bindings`](Self::bindings) and
+    /// [`transaction_listener`](Self::transaction_listener) count.
     pub fn without_inventory(mut self) -> Self {
         self.inventory = false;
         self

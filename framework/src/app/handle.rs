@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::binder::Binder;
-use crate::binding::{BindError, Bindings, Bound, BoundField, Input, StreamBridge};
+use crate::binding::{BindError, Bindings, Bound, BoundField, Input, Output, StreamBridge};
 use crate::embedded::Embedded;
 use crate::error::{Error, Result};
 use crate::handler::AppContext;
@@ -88,6 +88,14 @@ impl AppHandle {
     /// One of its bindings is not part of this application.
     pub fn bound<S: BindingSource>(&self) -> Result<Bound<S>, BindError> {
         self.shared.bindings.source().map(Bound::new)
+    }
+
+    /// A handle on an output by its name.
+    ///
+    /// # Errors
+    /// There is no such output.
+    pub fn output<T>(&self, name: &str) -> Result<Output<T>, BindError> {
+        Output::bind(&self.shared.bindings, name)
     }
 
     /// A handle on an input by its name.

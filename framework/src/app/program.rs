@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::config::{DeclaredBinding, Usage};
+use crate::error::{Error, Result};
 use crate::handler::{AppContext, Requirement};
 use crate::registry::{
-    Direction, Handler, SourceDescriptor, registered_handlers, registered_sources,
+    Direction, Handler, MakeListener, SourceDescriptor, registered_handlers, registered_sources,
+    registered_transaction_listeners,
 };
+use crate::transaction::ListenerHandle;
 
 /// Everything of the program that an application is made of.
 #[derive(Debug, Default)]
@@ -15,6 +18,26 @@ pub(super) struct Program {
     pub(super) sources: Vec<&'static SourceDescriptor>,
     /// Outputs that code names at run time only.
     pub(super) outputs: Vec<DeclaredBinding>,
+    pub(super) listeners: Vec<Listening>,
+}
+
+/// A transaction listener, and where the program has it from.
+#[derive(Debug)]
+pub(super) struct Listening {
+    pub(super) declared: DeclaredBinding,
+    pub(super) origin: Origin,
+}
+
+/// Where a transaction listener comes from.
+#[derive(Debug)]
+pub(super) enum Origin {
+    /// `AppBuilder::transaction_listener`.
+    Given(ListenerHandle),
+    /// The attribute; built by `FromApp`.
+    Attribute {
+        type_name: &'static str,
+        make: MakeListener,
+    },
 }
 
 impl Program {
@@ -24,12 +47,14 @@ impl Program {
             handlers: registered_handlers(),
             sources: registered_sources(),
             outputs: Vec::new(),
+            listeners: registered_listeners(),
         }
     }
 
     pub(super) fn add(&mut self, mut other: Self) {
         self.handlers.append(&mut other.handlers);
         self.outputs.append(&mut other.outputs);
+        self.listeners.append(&mut other.listeners);
         for source in other.sources {
             self.add_source(source);
         }
@@ -64,6 +89,11 @@ impl Program {
     pub(super) fn usage(&self) -> Usage {
         let mut usage = Usage {
             outputs: self.outputs.clone(),
+            transaction_listeners: self
+                .listeners
+                .iter()
+                .map(|listening| listening.declared.clone())
+                .collect(),
             ..Usage::default()
         };
         for handler in &self.handlers {
@@ -118,10 +148,51 @@ impl Program {
         missing
     }
 
+    /// The transaction listener `name`; the configuration's check has refused other names.
+    pub(super) fn listener(&self, name: &str, context: &AppContext) -> Result<ListenerHandle> {
+        let listening = self
+            .listeners
+            .iter()
+            .find(|listening| listening.declared.name == name);
+        match listening.map(|listening| &listening.origin) {
+            Some(Origin::Given(listener)) => Ok(listener.clone()),
+            Some(Origin::Attribute { type_name, make }) => {
+                make(name, context).map_err(|source| Error::TransactionListener {
+                    name: name.to_owned(),
+                    type_name: (*type_name).to_owned(),
+                    source,
+                })
+            }
+            None => Err(Error::TransactionListener {
+                name: name.to_owned(),
+                type_name: "?".to_owned(),
+                source: "the program has no listener of this name".into(),
+            }),
+        }
+    }
+
     /// The handlers of one input.
     pub(super) fn listeners<'a>(&'a self, input: &'a str) -> impl Iterator<Item = &'a Handler> {
         self.handlers
             .iter()
             .filter(move |handler| handler.binding().eq_ignore_ascii_case(input))
     }
+}
+
+fn registered_listeners() -> Vec<Listening> {
+    let of_attributes = registered_transaction_listeners().into_iter();
+    of_attributes
+        .map(|descriptor| Listening {
+            declared: DeclaredBinding {
+                name: descriptor.name.to_owned(),
+                by: format!("`{}`", descriptor.type_name),
+                file: descriptor.file.to_owned(),
+                line: descriptor.line,
+            },
+            origin: Origin::Attribute {
+                type_name: descriptor.type_name,
+                make: descriptor.make,
+            },
+        })
+        .collect()
 }

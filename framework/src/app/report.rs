@@ -27,7 +27,7 @@ impl StartReport {
                 "output {} -> {}{}",
                 output.name(),
                 output.parts.destination,
-                output.parts.partitioned()
+                output.parts.traits()
             )
         }));
         let web = running

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use crate::binder::{
     Access, Audience, ConsumerSpec, Destination, Order, ProducerSpec, Redelivery, Selection,
-    StartAt,
+    StartAt, TransactionSpec,
 };
 use crate::config::{
     AutoCreate, BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType, RocketmqConsumer,
     Subscription,
 };
+use crate::transaction::ListenerHandle;
 
 /// What the input `binding` asks of its binder. `None` without a group, which the configuration's check has reported.
 pub(super) fn consumer_spec(config: &Config, binding: &BindingConfig) -> Option<ConsumerSpec> {
@@ -57,13 +58,21 @@ fn redelivery(settings: &RocketmqConsumer) -> Redelivery {
     }
 }
 
-/// What the output `binding` asks of its binder.
-pub(super) fn producer_spec(config: &Config, binding: &BindingConfig) -> ProducerSpec {
+/// What the output `binding` asks of its binder; `listener` makes it transactional.
+pub(super) fn producer_spec(
+    config: &Config,
+    binding: &BindingConfig,
+    listener: Option<ListenerHandle>,
+) -> ProducerSpec {
     let settings = &config.rocketmq.binding(&binding.name).producer;
     ProducerSpec {
         binding: binding.name.clone(),
         destination: binding.destination.clone(),
         ordered: settings.producer_type == ProducerType::Orderly,
+        transaction: listener.map(|listener| TransactionSpec {
+            listener,
+            grace: config.bindery.shutdown_grace,
+        }),
     }
 }
 

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use crate::binding::{SendError, SendReceipt};
 use crate::error::BoxError;
 use crate::message::Message;
+use crate::transaction::{ListenerHandle, LocalWork, TxReceipt};
 
 pub(crate) mod levels;
 pub mod memory;
@@ -90,6 +91,16 @@ pub trait ProducerBinding: Send + Sync + 'static {
     /// # Errors
     /// [`SendError`] when the message is not known to be stored.
     async fn send(&self, message: &Message, place: Place) -> Result<SendReceipt, SendError>;
+    /// Stores one message where consumers don't get it, runs `work` once, and tells the broker how it ended. Called only
+    /// where the spec has a transaction.
+    ///
+    /// # Errors
+    /// [`SendError`] when the message is not known to be stored; `work` has not run then.
+    async fn send_in_transaction(
+        &self,
+        message: &Message,
+        work: LocalWork<'_>,
+    ) -> Result<TxReceipt, SendError>;
     /// How many partitions the destination has: its writable queues.
     ///
     /// # Errors
@@ -209,6 +220,17 @@ pub struct ProducerSpec {
     pub destination: String,
     /// Whether messages with a key must stay in their order.
     pub ordered: bool,
+    /// Makes the output transactional.
+    pub transaction: Option<TransactionSpec>,
+}
+
+/// What a transactional output asks of its binder beside.
+#[derive(Debug, Clone)]
+pub struct TransactionSpec {
+    /// Answers the broker's questions, from the start of the output on.
+    pub listener: ListenerHandle,
+    /// Time allowed for answers under way when the output is closed.
+    pub grace: Duration,
 }
 
 /// Where in the destination a message goes.
@@ -277,6 +299,8 @@ impl Capabilities {
     pub const PAUSE: Self = Self(1 << 6);
     /// A group may begin at a point in time.
     pub const START_BY_TIME: Self = Self(1 << 7);
+    /// Messages may depend on a local transaction.
+    pub const TRANSACTIONS: Self = Self(1 << 8);
 
     /// Both sets together.
     #[must_use]

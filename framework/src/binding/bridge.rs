@@ -9,6 +9,7 @@ use super::error::SendError;
 use super::receipt::SendReceipt;
 use crate::handler::{FromMessage, MessageContext, Rejection};
 use crate::message::Message;
+use crate::transaction::{TxArgs, TxReceipt};
 use crate::web::{MissingFromApp, app_context};
 
 /// Sends to any configured output by its name. Cheap to clone, and needs no lock.
@@ -40,6 +41,28 @@ impl StreamBridge {
         async move {
             let (output, prepared) = prepared?;
             output.send_prepared(prepared).await
+        }
+    }
+
+    /// Sends one message in a transaction, see [`Output::send_in_transaction`](super::Output::send_in_transaction).
+    ///
+    /// # Errors
+    /// [`SendError::UnknownBinding`] for a name that is no output, else as
+    /// [`Output::send_in_transaction`](super::Output::send_in_transaction).
+    pub fn send_in_transaction(
+        &self,
+        binding: &str,
+        message: impl IntoMessage,
+        args: TxArgs,
+    ) -> impl Future<Output = Result<TxReceipt, SendError>> + Send {
+        let (payload, headers) = message.into_message().into_parts();
+        let prepared = self.bindings.output_to_send(binding).and_then(|output| {
+            let prepared = output.prepare(&payload, headers)?;
+            Ok((output, prepared))
+        });
+        async move {
+            let (output, prepared) = prepared?;
+            output.send_prepared_in_transaction(prepared, args).await
         }
     }
 }

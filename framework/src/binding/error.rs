@@ -126,6 +126,14 @@ pub enum SendError {
         /// Queues now.
         queues: usize,
     },
+    /// A transactional send on an output that is not transactional.
+    #[error(
+        "output `{binding}` is not transactional: its `rocketmq.bindings.{binding}.producer.producer-type` is not Trans"
+    )]
+    WrongProducerType {
+        /// The output.
+        binding: String,
+    },
     /// The application is stopping.
     #[error("output `{binding}` is closed")]
     Closed {

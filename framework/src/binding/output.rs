@@ -18,9 +18,11 @@ use super::error::{BindError, SendError};
 use super::receipt::SendReceipt;
 use crate::binder::{Place, ProducerBinding};
 use crate::convert::{ContentType, EncodeOptions, Payload};
+use crate::error::BoxError;
 use crate::headers::{Headers, names};
 use crate::message::Message;
 use crate::partition::Partitioning;
+use crate::transaction::{HalfMessage, ListenerHandle, LocalWork, TxArgs, TxOutcome, TxReceipt};
 
 /// A handle on one output that takes payloads of type `T`. Cheap to clone.
 pub struct Output<T> {
@@ -31,7 +33,8 @@ pub struct Output<T> {
 impl<T: Serialize + Send + Sync + 'static> Output<T> {
     /// Sends one message and waits for the broker's word that it is stored. Takes a payload or a [`Message`] with headers.
     ///
-    /// On an ordered or partitioned output, sends that are awaited one after the other are stored in that order.
+    /// On a transactional output this is a [`send_in_transaction`](Self::send_in_transaction) with the argument of the header
+    /// `TRANSACTIONAL_ARGS`, whose outcome only the listener learns. On an ordered or partitioned output, sends that are awaited one after the other are stored in that order.
     ///
     /// # Errors
     /// [`SendError`]: the message is not known to be stored. After a [`SendError::Timeout`] it may be stored all the same.
@@ -42,6 +45,65 @@ impl<T: Serialize + Send + Sync + 'static> Output<T> {
         let (payload, headers) = message.into().into_parts();
         let prepared = self.binding.prepare(&payload, headers);
         async move { self.binding.send_prepared(prepared?).await }
+    }
+
+    /// Stores one message where consumers don't get it, runs the local transaction of the output's listener, and tells the
+    /// broker how it ended: consumers get the message, or nobody does, or the broker asks later.
+    ///
+    /// `args` reach the listener and never travel; without any, a header `TRANSACTIONAL_ARGS` takes their place and is
+    /// taken off the message.
+    ///
+    /// # Errors
+    /// [`SendError::WrongProducerType`] on an output that is not transactional, else as [`send`](Self::send), for the half
+    /// message: the local transaction is not run then. That it fails is no error but [`TxReceipt::failure`].
+    pub fn send_in_transaction(
+        &self,
+        message: impl Into<Message<T>>,
+        args: TxArgs,
+    ) -> impl Future<Output = Result<TxReceipt, SendError>> + Send {
+        let (payload, headers) = message.into().into_parts();
+        let prepared = self.binding.prepare(&payload, headers);
+        async move {
+            self.binding
+                .send_prepared_in_transaction(prepared?, args)
+                .await
+        }
+    }
+
+    /// [`send_in_transaction`](Self::send_in_transaction) with this function as the local transaction. What it returns in
+    /// its [`TxOutcome`] comes back beside the receipt; nothing comes back when it failed, panicked, or does not know.
+    ///
+    /// The output's listener still answers the broker's questions: let the function record its outcome where
+    /// `check_local` finds it.
+    ///
+    /// # Errors
+    /// As [`send_in_transaction`](Self::send_in_transaction).
+    pub fn transaction<R, E, F, Fut>(
+        &self,
+        message: impl Into<Message<T>>,
+        local: F,
+    ) -> impl Future<Output = Result<(TxReceipt, Option<R>), SendError>> + Send
+    where
+        F: FnOnce(HalfMessage) -> Fut + Send,
+        Fut: Future<Output = Result<TxOutcome<R>, E>> + Send,
+        R: Send,
+        E: Into<BoxError>,
+    {
+        let (payload, headers) = message.into().into_parts();
+        let prepared = self.binding.prepare(&payload, headers);
+        async move {
+            let mut value = None;
+            let kept = &mut value;
+            let work: LocalWork<'_> = Box::new(move |half| {
+                Box::pin(async move {
+                    let (state, returned) = local(half).await.map_err(Into::into)?.split();
+                    *kept = returned;
+                    Ok(state)
+                })
+            });
+            let receipt = self.binding.run_transaction(prepared?, work).await?;
+            Ok((receipt, value))
+        }
     }
 
     /// Sends one message after the other and stops at the first that fails.
@@ -114,17 +176,19 @@ pub(crate) struct OutputParts {
     pub(crate) content_type: ContentType,
     pub(crate) binder_kind: &'static str,
     pub(crate) partitioning: Option<Partitioning>,
+    /// The listener that makes the output transactional.
+    pub(crate) transaction: Option<ListenerHandle>,
     /// `None`: the output is disabled.
     pub(crate) producer: Option<Arc<dyn ProducerBinding>>,
 }
 
 impl OutputParts {
-    /// How partitions are chosen, for the start report; empty when any queue will do.
-    pub(crate) fn partitioned(&self) -> &'static str {
-        if self.partitioning.is_some() {
-            " (partitioned)"
-        } else {
-            ""
+    /// What is special about the output, for the start report; empty when nothing is.
+    pub(crate) fn traits(&self) -> String {
+        match (&self.transaction, &self.partitioning) {
+            (Some(listener), _) => format!(" (transactional, decided by {})", listener.name()),
+            (None, Some(_)) => " (partitioned)".to_owned(),
+            (None, None) => String::new(),
         }
     }
 }
@@ -134,6 +198,8 @@ impl OutputParts {
 pub(crate) struct Prepared {
     message: Message,
     place: Place,
+    /// From the header `TRANSACTIONAL_ARGS`.
+    args: TxArgs,
 }
 
 /// One output of the application.
@@ -175,14 +241,78 @@ impl OutputBinding {
         mut headers: Headers,
     ) -> Result<Prepared, SendError> {
         let place = self.place(payload, &mut headers)?;
+        let args = headers
+            .get(names::TRANSACTIONAL_ARGS)
+            .map_or_else(TxArgs::none, TxArgs::text);
+        headers.remove(names::TRANSACTIONAL_ARGS);
         let body = self.encode(payload, &mut headers)?;
         Ok(Prepared {
             message: Message::from_parts(body, headers),
             place,
+            args,
         })
     }
 
     pub(crate) async fn send_prepared(&self, prepared: Prepared) -> Result<SendReceipt, SendError> {
+        if self.parts.transaction.is_some() {
+            let receipt = self
+                .send_prepared_in_transaction(prepared, TxArgs::none())
+                .await?;
+            return Ok(receipt.sent);
+        }
+        let producer = self.open()?;
+        let mut receipt = producer.send(&prepared.message, prepared.place).await?;
+        if let Place::Partition(partition) = prepared.place {
+            receipt.partition = Some(partition);
+        }
+        Ok(receipt)
+    }
+
+    pub(crate) async fn send_prepared_in_transaction(
+        &self,
+        prepared: Prepared,
+        args: TxArgs,
+    ) -> Result<TxReceipt, SendError> {
+        let listener = self.listener()?;
+        let args = if args.is_none() {
+            prepared.args.clone()
+        } else {
+            args
+        };
+        self.run_transaction(prepared, listener.work(args)).await
+    }
+
+    /// Stores the half message, runs `work`, tells the broker.
+    pub(crate) async fn run_transaction(
+        &self,
+        prepared: Prepared,
+        work: LocalWork<'_>,
+    ) -> Result<TxReceipt, SendError> {
+        self.listener()?;
+        let producer = self.open()?;
+        if prepared
+            .message
+            .headers()
+            .outgoing()
+            .is_ok_and(|headers| headers.delay_level.is_some())
+        {
+            return Err(SendError::Header {
+                binding: self.name.clone(),
+                source: "a transactional message cannot be delayed".into(),
+            });
+        }
+        producer.send_in_transaction(&prepared.message, work).await
+    }
+
+    fn listener(&self) -> Result<&ListenerHandle, SendError> {
+        let wrong = || SendError::WrongProducerType {
+            binding: self.name.clone(),
+        };
+        self.parts.transaction.as_ref().ok_or_else(wrong)
+    }
+
+    /// The producer, unless the output is disabled or closed.
+    fn open(&self) -> Result<&dyn ProducerBinding, SendError> {
         let Some(producer) = &self.parts.producer else {
             return Err(SendError::Disabled {
                 binding: self.name.clone(),
@@ -193,11 +323,7 @@ impl OutputBinding {
                 binding: self.name.clone(),
             });
         }
-        let mut receipt = producer.send(&prepared.message, prepared.place).await?;
-        if let Place::Partition(partition) = prepared.place {
-            receipt.partition = Some(partition);
-        }
-        Ok(receipt)
+        Ok(&**producer)
     }
 
     /// No more sends; the producer sends what is under way.

@@ -14,6 +14,7 @@ use super::{
     report::{Diagnostic, DiagnosticKind},
     span::{Source, Span},
     told::Told,
+    transactions,
     typed::{BindingConfig, Config},
 };
 
@@ -31,7 +32,7 @@ pub struct DeclaredBinding {
 }
 
 impl DeclaredBinding {
-    fn span(&self) -> Span {
+    pub(super) fn span(&self) -> Span {
         Span::new(Arc::clone(&Source::file(&self.file, "")), self.line, 1, 1)
     }
 }
@@ -43,6 +44,8 @@ pub struct Usage {
     pub inputs: Vec<DeclaredBinding>,
     /// Outputs: `send_to` targets, output fields of source structs.
     pub outputs: Vec<DeclaredBinding>,
+    /// Transaction listeners, by the name that `transaction-listener` uses.
+    pub transaction_listeners: Vec<DeclaredBinding>,
 }
 
 impl Usage {
@@ -106,6 +109,7 @@ pub(crate) fn usage_report(
         }
         sides(binding, is_input, is_output, &mut report);
     }
+    transactions::usage(config, usage, told, &mut report);
     report
 }
 

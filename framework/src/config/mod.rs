@@ -37,6 +37,7 @@ mod section;
 mod span;
 mod timestamp;
 mod told;
+mod transactions;
 mod tree;
 pub mod typed;
 mod typing;

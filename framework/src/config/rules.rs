@@ -7,6 +7,7 @@ use super::{
     span::Span,
     timestamp::millis_since_1970,
     told::Told,
+    transactions,
     typed::{
         BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType, RocketmqBinding, SendType,
         Subscription,
@@ -30,6 +31,7 @@ pub(crate) fn check(config: &Config, names: &[Named], told: &Told, report: &mut 
         if !told.explains(&binding.name, "partition-key-expression") {
             partitioned(binding, rocketmq, report);
         }
+        transactions::rules(binding, rocketmq, told, report);
         input(binding, rocketmq, told, report);
         expression(binding, report);
     }

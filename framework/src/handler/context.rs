@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Delivery;
 use crate::Message;
+use crate::error::BoxError;
 
 /// Everything an argument of a handler can be made from.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +44,44 @@ impl AppContext {
         self.extensions.find()
     }
 
+    /// The value that [`AppBuilder::state`](crate::AppBuilder::state) was given, for what the application builds itself.
+    ///
+    /// # Errors
+    /// There is no value of this type.
+    pub fn state<T: Any + Clone + Send + Sync>(&self) -> Result<T, MissingState> {
+        let value = self.extension::<T>().ok_or(MissingState {
+            type_name: type_name::<T>(),
+        })?;
+        Ok((*value).clone())
+    }
+
     /// Whether there is a value of the type with this id.
     #[must_use]
     pub fn contains(&self, type_id: TypeId) -> bool {
         self.extensions.values.contains_key(&type_id)
     }
+}
+
+/// Nobody gave a value of this type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no value of type `{type_name}` was given with `AppBuilder::state`")]
+pub struct MissingState {
+    /// The type.
+    pub type_name: &'static str,
+}
+
+/// What the application builds by itself when it starts, before anything is connected.
+#[diagnostic::on_unimplemented(
+    message = "the application does not know how to build a `{Self}`",
+    note = "implement `FromApp` for it: `fn from_app(app: &AppContext) -> Result<Self, BoxError>`, with `app.state()?` for what `AppBuilder::state` was given",
+    note = "or leave the attribute away and give the value to `AppBuilder::transaction_listener`"
+)]
+pub trait FromApp: Sized {
+    /// Makes the value from what the application was given. Bindings are not there yet.
+    ///
+    /// # Errors
+    /// Anything that keeps the application from starting.
+    fn from_app(app: &AppContext) -> Result<Self, BoxError>;
 }
 
 /// One shared value per type.

@@ -21,7 +21,7 @@ mod reply;
 mod tests;
 
 pub use call::{BoxFuture, Callable, CallableWithReply, ErasedHandler, HandlerResult};
-pub use context::{AppContext, MessageContext, TypeMap};
+pub use context::{AppContext, FromApp, MessageContext, MissingState, TypeMap};
 pub use delivery::Delivery;
 pub use error::HandlerError;
 pub use extract::{

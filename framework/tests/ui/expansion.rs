@@ -1,19 +1,23 @@
 //! What the expansions of the attributes do.
 
-#![allow(clippy::unused_async, reason = "a listener is async, whatever it does")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::sync::Arc;
 
 use axum::Json;
 use bindery::convert::{ContentType, EncodeOptions};
+use bindery::error::BoxError;
 use bindery::handler::{
-    AppContext, Delivery, HandlerResult, MessageContext, Outcome, State, Verdict,
+    AppContext, Delivery, FromApp, HandlerResult, MessageContext, Outcome, State, Verdict,
 };
 use bindery::registry::{
     BindingSource, Direction, Handler, OnUnmatched, registered_handlers, registered_sources,
+    registered_transaction_listeners,
 };
-use bindery::{Headers, Input, Message, Output, bindings, send_to, stream_listener};
+use bindery::transaction::{HalfMessage, LocalState, TransactionListener, TxArgs};
+use bindery::{
+    Headers, Input, Message, Output, bindings, send_to, stream_listener, transaction_listener,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -217,4 +221,47 @@ fn a_source_describes_its_fields() {
         ]
     );
     assert_eq!(source.fields[1].line - source.fields[0].line, 3);
+}
+
+/// Commits what is longer than its state.
+struct Longer {
+    than: usize,
+}
+
+#[transaction_listener("ui-longer")]
+impl TransactionListener for Longer {
+    async fn execute_local(&self, half: &HalfMessage, _: &TxArgs) -> Result<LocalState, BoxError> {
+        self.check_local(half).await
+    }
+
+    async fn check_local(&self, half: &HalfMessage) -> Result<LocalState, BoxError> {
+        Ok(if half.payload().len() > self.than {
+            LocalState::Commit
+        } else {
+            LocalState::Rollback
+        })
+    }
+}
+
+impl FromApp for Longer {
+    fn from_app(app: &AppContext) -> Result<Self, BoxError> {
+        Ok(Self { than: app.state()? })
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_listener_is_registered_and_built_from_state() {
+    let listeners = registered_transaction_listeners();
+    let [listener] = listeners.as_slice() else {
+        panic!("{listeners:?}")
+    };
+    assert_eq!((listener.name, listener.type_name), ("ui-longer", "Longer"));
+    assert!(listener.file.ends_with("expansion.rs"));
+    let mut app = AppContext::new();
+    let missing = (listener.make)(listener.name, &app).unwrap_err();
+    assert!(missing.to_string().contains("usize"), "{missing}");
+    app.insert(3_usize);
+    let listener = (listener.make)(listener.name, &app).unwrap();
+    let half = HalfMessage::new(Message::new("four".into()), "id");
+    assert_eq!(listener.check(&half).await.unwrap(), LocalState::Commit);
 }

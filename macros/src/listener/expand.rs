@@ -20,6 +20,7 @@ use crate::keys::{at, is_named};
 pub(super) fn plain(listener: &Listener) -> TokenStream {
     let (function, import) = (&listener.function, import(listener));
     quote! {
+        #[allow(clippy::unused_async)]
         #function
         const _: () = { #import };
     }
@@ -44,7 +45,9 @@ pub(super) fn expand(listener: &Listener) -> TokenStream {
     let call = call(private, listener);
     let descriptor = descriptor(private, listener);
     let import = import(listener);
+    // A listener is an async function whether it waits or not.
     quote! {
+        #[allow(clippy::unused_async)]
         #function
         #(#conditional)*
         const _: () = {
@@ -149,7 +152,12 @@ fn conversion(private: &TokenStream, listener: &Listener) -> TokenStream {
     let replies = replies(private, send_to.bindings.len(), span);
     quote_spanned! {span=>
         {
-            use #private::probe::{self, *};
+            // Which of them a step needs depends on the type.
+            #[allow(unused_imports)]
+            use #private::probe::{
+                self, ListProbe as _, NoListProbe as _, NoOptionProbe as _, NoRepliesProbe as _,
+                NoResultProbe as _, OptionProbe as _, RepliesProbe as _, ResultProbe as _,
+            };
             let value = (&probe::of(&result)).result_step().value(result)?;
             match (&probe::of(&value)).option_step().value(value) {
                 ::core::option::Option::Some(value) => #replies,

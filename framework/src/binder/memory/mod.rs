@@ -7,10 +7,14 @@
 //!                                                             └── reject, or too often: %DLQ%group
 //! ```
 //!
+//! Transactional messages whose local transaction does not know its end wait until
+//! [`MemoryBinder::ask_for_outcomes`] asks for it.
+//!
 //! For tests of handlers and bindings without a network. Time is tokio's, so a test with a paused clock runs through
 //! pauses and delay levels at once. Queues keep their order; a queue of an ordered input is one worker's at a time.
 
 mod board;
+mod transactions;
 mod worker;
 
 use std::sync::Arc;
@@ -19,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 
 use self::board::Board;
+use self::transactions::Halves;
 use self::worker::MemoryConsumer;
 use super::{
     Audience, Binder, BinderError, Capabilities, ConsumerBinding, ConsumerSpec, Deliver,
@@ -26,6 +31,7 @@ use super::{
 };
 use crate::binding::{SendError, SendReceipt};
 use crate::message::Message;
+use crate::transaction::{LocalWork, TxReceipt};
 
 /// Queues of a topic that nobody configured.
 const DEFAULT_QUEUES: u32 = 4;
@@ -36,6 +42,7 @@ pub struct MemoryBinder {
     board: Arc<Board>,
     // Members of broadcasting groups each have positions of their own.
     members: Arc<AtomicU64>,
+    halves: Arc<Halves>,
 }
 
 impl MemoryBinder {
@@ -55,6 +62,12 @@ impl MemoryBinder {
     #[must_use]
     pub fn dead_letters(&self, group: &str) -> Vec<Message> {
         self.board.stored(&board::dead_letter_topic(group))
+    }
+
+    /// Asks for the outcome of every transactional message that has none yet, as a broker does again and again by itself:
+    /// each time any listener of the message's output. How many have no outcome even then.
+    pub async fn ask_for_outcomes(&self) -> usize {
+        self.halves.ask(&self.board).await
     }
 
     /// Waits until no message waits, is delayed, or is being handled for any group that has a consumer.
@@ -77,6 +90,7 @@ impl Binder for MemoryBinder {
             .with(Capabilities::TAGS)
             .with(Capabilities::PAUSE)
             .with(Capabilities::START_BY_TIME)
+            .with(Capabilities::TRANSACTIONS)
     }
 
     async fn declare(&self, destinations: &[Destination]) -> Result<(), BinderError> {
@@ -120,8 +134,13 @@ impl Binder for MemoryBinder {
         spec: ProducerSpec,
     ) -> Result<Arc<dyn ProducerBinding>, BinderError> {
         self.board.create(&spec.destination, DEFAULT_QUEUES);
+        if let Some(transaction) = &spec.transaction {
+            self.halves
+                .join(&spec.binding, transaction.listener.clone());
+        }
         Ok(Arc::new(MemoryProducer {
             board: Arc::clone(&self.board),
+            halves: Arc::clone(&self.halves),
             spec,
         }))
     }
@@ -137,21 +156,37 @@ impl Binder for MemoryBinder {
 
 struct MemoryProducer {
     board: Arc<Board>,
+    halves: Arc<Halves>,
     spec: ProducerSpec,
+}
+
+impl MemoryProducer {
+    /// The same checks as on the wire, so that a test finds what a broker would refuse.
+    fn check(&self, message: &Message) -> Result<(), SendError> {
+        let checked = message.headers().outgoing();
+        checked.map(drop).map_err(|source| SendError::Header {
+            binding: self.spec.binding.clone(),
+            source: Box::new(source),
+        })
+    }
 }
 
 #[async_trait]
 impl ProducerBinding for MemoryProducer {
     async fn send(&self, message: &Message, place: Place) -> Result<SendReceipt, SendError> {
-        // The same checks as on the wire, so that a test finds what a broker would refuse.
-        message
-            .headers()
-            .outgoing()
-            .map_err(|source| SendError::Header {
-                binding: self.spec.binding.clone(),
-                source: Box::new(source),
-            })?;
+        self.check(message)?;
         self.board.send(&self.spec.destination, message, place)
+    }
+
+    async fn send_in_transaction(
+        &self,
+        message: &Message,
+        work: LocalWork<'_>,
+    ) -> Result<TxReceipt, SendError> {
+        self.check(message)?;
+        self.halves
+            .send(&self.board, &self.spec, message, work)
+            .await
     }
 
     async fn partitions(&self) -> Result<u32, SendError> {

@@ -56,6 +56,7 @@ async fn send(binder: &MemoryBinder, text: &'static str, tag: &str) -> SendRecei
         binding: "output".to_owned(),
         destination: "topic".to_owned(),
         ordered: false,
+        transaction: None,
     };
     let producer = binder.bind_producer(spec).await.unwrap();
     let message = Message::new(Bytes::from_static(text.as_bytes())).tag(tag);
@@ -163,6 +164,7 @@ async fn a_delayed_message_waits_for_its_level() {
         binding: "output".to_owned(),
         destination: "topic".to_owned(),
         ordered: false,
+        transaction: None,
     };
     let producer = binder.bind_producer(spec).await.unwrap();
     let began = Instant::now();

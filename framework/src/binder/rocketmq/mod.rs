@@ -3,11 +3,13 @@
 //! ```text
 //! ConsumerSpec + rocketmq.bindings.<name>.consumer ─▶ PushConsumer ─▶ Deliver ─▶ status
 //! ProducerSpec + rocketmq.bindings.<name>.producer ─▶ Producer (one a group) ─▶ SendReceipt
+//! … with a transaction ─▶ TransactionProducer (one a group) ─▶ TxReceipt; questions ─▶ listener
 //!                     one Client: connections, routes, heartbeats
 //! ```
 
 mod consumer;
 mod producer;
+mod transaction;
 mod translate;
 
 use std::collections::HashMap;
@@ -16,12 +18,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bindery_client::{Client, ClientConfig, ClientError, Producer, TopicSettings};
+use bindery_client::{
+    Client, ClientConfig, ClientError, Producer, TopicSettings, TransactionProducer,
+};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use self::consumer::RocketmqConsuming;
 use self::producer::RocketmqProducing;
+use self::transaction::Questions;
 use super::{
     Access, Binder, BinderError, Capabilities, ConsumerBinding, ConsumerSpec, Deliver, Destination,
     Health, ProducerBinding, ProducerSpec, require,
@@ -61,6 +66,8 @@ pub struct RocketmqBinder {
 #[derive(Debug, Clone)]
 struct SharedProducer {
     producer: Producer,
+    /// The same producer, where the group's outputs are transactional.
+    transactional: Option<TransactionProducer>,
     settings: RocketmqProducer,
 }
 
@@ -96,7 +103,7 @@ impl RocketmqBinder {
         &self,
         spec: &ProducerSpec,
         settings: &RocketmqProducer,
-    ) -> Result<Producer, BinderError> {
+    ) -> Result<SharedProducer, BinderError> {
         let group = settings
             .group
             .clone()
@@ -104,7 +111,7 @@ impl RocketmqBinder {
         let mut producers = self.producers.lock().await;
         if let Some(shared) = producers.get(&group) {
             return if translate::same_client_settings(&shared.settings, settings) {
-                Ok(shared.producer.clone())
+                Ok(shared.clone())
             } else {
                 Err(BinderError::Unsupported {
                     binding: spec.binding.clone(),
@@ -113,20 +120,40 @@ impl RocketmqBinder {
                 })
             };
         }
-        let producer = translate::producer_builder(&group, settings)
-            .client(&self.client)
-            .topics([spec.destination.as_str()])
-            .start()
+        let shared = self
+            .start_producer(&group, spec, settings)
             .await
             .map_err(|source| failed("starting producer group", &group, source))?;
-        producers.insert(
-            group,
-            SharedProducer {
-                producer: producer.clone(),
-                settings: settings.clone(),
-            },
-        );
-        Ok(producer)
+        producers.insert(group, shared.clone());
+        Ok(shared)
+    }
+
+    async fn start_producer(
+        &self,
+        group: &str,
+        spec: &ProducerSpec,
+        settings: &RocketmqProducer,
+    ) -> Result<SharedProducer, ClientError> {
+        let builder = translate::producer_builder(group, settings)
+            .client(&self.client)
+            .topics([spec.destination.as_str()]);
+        let (producer, transactional) = match &spec.transaction {
+            None => (builder.start().await?, None),
+            Some(transaction) => {
+                let questions = Questions::new(transaction.listener.clone(), &spec.binding, group);
+                let transactional = builder
+                    .transactional(questions)
+                    .shutdown_grace(transaction.grace)
+                    .start()
+                    .await?;
+                (transactional.producer().clone(), Some(transactional))
+            }
+        };
+        Ok(SharedProducer {
+            producer,
+            transactional,
+            settings: settings.clone(),
+        })
     }
 }
 
@@ -144,6 +171,7 @@ impl Binder for RocketmqBinder {
             .with(Capabilities::TAGS)
             .with(Capabilities::PAUSE)
             .with(Capabilities::START_BY_TIME)
+            .with(Capabilities::TRANSACTIONS)
     }
 
     async fn declare(&self, destinations: &[Destination]) -> Result<(), BinderError> {
@@ -194,9 +222,10 @@ impl Binder for RocketmqBinder {
         spec: ProducerSpec,
     ) -> Result<Arc<dyn ProducerBinding>, BinderError> {
         let settings = self.options.config.binding(&spec.binding).producer.clone();
-        let producer = self.producer(&spec, &settings).await?;
+        let shared = self.producer(&spec, &settings).await?;
         Ok(Arc::new(RocketmqProducing::new(
-            producer,
+            shared.producer,
+            shared.transactional,
             spec,
             settings.send_type,
         )))
@@ -215,7 +244,10 @@ impl Binder for RocketmqBinder {
     async fn shutdown(&self) -> Result<(), BinderError> {
         let producers = std::mem::take(&mut *self.producers.lock().await);
         for shared in producers.into_values() {
-            shared.producer.shutdown().await;
+            match shared.transactional {
+                Some(transactional) => transactional.shutdown().await,
+                None => shared.producer.shutdown().await,
+            }
         }
         self.client.shutdown().await;
         Ok(())

@@ -1,20 +1,23 @@
-//! One output on RocketMQ: any queue, or the queue of a partition and no other.
+//! One output on RocketMQ: any queue, or the queue of a partition and no other, or a transaction.
 
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
-use bindery_client::{MessageQueue, Producer};
+use bindery_client::{MessageQueue, Producer, TransactionProducer};
 
+use super::transaction::send_in_transaction;
 use super::translate::{outgoing, queue_name, receipt, send_error};
 use crate::binder::{BinderError, Place, ProducerBinding, ProducerSpec};
 use crate::binding::{SendError, SendReceipt};
 use crate::config::SendType;
 use crate::message::Message;
+use crate::transaction::{LocalWork, TxReceipt};
 
 /// An output with its producer, which it may share with other outputs of the group.
 #[derive(Debug)]
 pub(super) struct RocketmqProducing {
     producer: Producer,
+    transactional: Option<TransactionProducer>,
     spec: ProducerSpec,
     send_type: SendType,
     // The queues when partitions were counted. An ordered output keeps to them: if a broker is away, its partitions fail
@@ -23,9 +26,15 @@ pub(super) struct RocketmqProducing {
 }
 
 impl RocketmqProducing {
-    pub(super) fn new(producer: Producer, spec: ProducerSpec, send_type: SendType) -> Self {
+    pub(super) fn new(
+        producer: Producer,
+        transactional: Option<TransactionProducer>,
+        spec: ProducerSpec,
+        send_type: SendType,
+    ) -> Self {
         Self {
             producer,
+            transactional,
             spec,
             send_type,
             counted: OnceLock::new(),
@@ -122,6 +131,21 @@ impl ProducerBinding for RocketmqProducing {
             binding,
             result.map_err(|error| send_error(binding, topic, error))?,
         )
+    }
+
+    async fn send_in_transaction(
+        &self,
+        message: &Message,
+        work: LocalWork<'_>,
+    ) -> Result<TxReceipt, SendError> {
+        let binding = &self.spec.binding;
+        let Some(producer) = &self.transactional else {
+            return Err(SendError::WrongProducerType {
+                binding: binding.clone(),
+            });
+        };
+        let message = outgoing(binding, &self.spec.destination, message)?;
+        send_in_transaction(producer, binding, message, work).await
     }
 
     async fn partitions(&self) -> Result<u32, SendError> {

@@ -14,10 +14,11 @@ use bindery_client::{
 
 use crate::binder::{ConsumerSpec, Selection, StartAt};
 use crate::binding::{SendError, SendReceipt};
-use crate::config::{self, RocketmqProducer};
+use crate::config::{self, ProducerType, RocketmqProducer};
 use crate::handler::Delivery;
 use crate::headers::names;
 use crate::message::Message;
+use crate::transaction::HalfMessage;
 
 pub(super) fn producer_builder(group: &str, settings: &RocketmqProducer) -> ProducerBuilder {
     Producer::builder(group)
@@ -36,6 +37,9 @@ pub(super) fn same_client_settings(a: &RocketmqProducer, b: &RocketmqProducer) -
         && a.retry_times_when_send_async_failed == b.retry_times_when_send_async_failed
         && a.retry_another_broker == b.retry_another_broker
         && a.max_message_size == b.max_message_size
+        // The group's one listener answers the broker's questions about all of its messages.
+        && (a.producer_type == ProducerType::Trans) == (b.producer_type == ProducerType::Trans)
+        && a.transaction_listener == b.transaction_listener
 }
 
 pub(super) fn filter(selection: &Selection) -> FilterExpression {
@@ -109,6 +113,15 @@ impl InputFacts {
             redeliveries: spec.redelivery.limit,
         }
     }
+
+    /// For messages that no input receives.
+    pub(super) fn plain(binding: &str, group: &str) -> Self {
+        Self {
+            binding: binding.into(),
+            group: group.into(),
+            redeliveries: None,
+        }
+    }
 }
 
 /// A received message as handlers see it.
@@ -124,7 +137,7 @@ pub(super) fn incoming(facts: &InputFacts, message: &MessageExt) -> Message {
         born_millis: message.born_timestamp(),
         store_millis: message.store_timestamp(),
         born_host: Some(message.born_host().to_string().into()),
-        transaction_id: message.property("__transactionId__").map(Into::into),
+        transaction_id: message.transaction_id().map(Into::into),
         sys_flag: message.stored().sys_flag.0,
         flag: message.flag(),
         reconsume_times: u32::try_from(message.reconsume_times()).unwrap_or(0),
@@ -136,6 +149,29 @@ pub(super) fn incoming(facts: &InputFacts, message: &MessageExt) -> Message {
         .iter()
         .filter(|(name, _)| is_visible(name));
     Message::received(message.body().clone(), visible, Arc::new(delivery))
+}
+
+/// A half message of this process as its local transaction sees it.
+pub(super) fn half(message: &bindery_client::HalfMessage) -> HalfMessage {
+    let (sent, id) = (message.sent(), message.transaction_id());
+    let message = message.message();
+    let delivery = Delivery {
+        topic: message.topic().into(),
+        broker_name: sent.queue.broker_name.as_str().into(),
+        queue_id: sent.queue.queue_id,
+        queue_offset: sent.queue_offset,
+        message_id: sent.msg_id.as_str().into(),
+        transaction_id: Some(id.into()),
+        ..Delivery::default()
+    };
+    let visible = message
+        .properties()
+        .iter()
+        .filter(|(name, _)| is_visible(name));
+    HalfMessage::new(
+        Message::received(message.body().clone(), visible, Arc::new(delivery)),
+        id,
+    )
 }
 
 /// Whether handlers see a property: their own ones, tag and keys, but not what RocketMQ keeps its books with.

@@ -132,14 +132,7 @@ fn producer(
     let mut read = reader(values, positions, name, "producer", "producer.");
     read.bool("enabled", &mut into.enabled);
     into.group = read.optional_text("group");
-    read.choice(
-        "producer-type",
-        &[
-            ("Normal", ProducerType::Normal),
-            ("Orderly", ProducerType::Orderly),
-        ],
-        &mut into.producer_type,
-    );
+    into.transaction_listener = read.optional_text("transaction-listener");
     read.duration("send-msg-timeout", &mut into.send_msg_timeout);
     read.number(
         "compress-msg-body-threshold",
@@ -245,6 +238,13 @@ fn paired(
         read.optional_choice("send-type", &SEND_TYPES),
         &mut producer.send_type,
     );
+    let word = read.optional_choice("producer-type", &PRODUCER_TYPES);
+    let flag = read.optional_bool("transactional");
+    let kind = agree(
+        flag.and_then(|on| transactional(on, word)),
+        word,
+        &mut producer.producer_type,
+    );
     let mut read = Reader::new(values, positions)
         .prefixed("consumer.")
         .below(place, name, "consumer");
@@ -260,6 +260,7 @@ fn paired(
     );
     for (agrees, first, second) in [
         (send, "producer.sync", "producer.send-type"),
+        (kind, "producer.transactional", "producer.producer-type"),
         (model, "consumer.broadcasting", "consumer.message-model"),
         (tags, "consumer.tags", "consumer.subscription"),
     ] {
@@ -276,6 +277,21 @@ const SEND_TYPES: [(&str, SendType); 3] = [
     ("Async", SendType::Async),
     ("OneWay", SendType::OneWay),
 ];
+
+const PRODUCER_TYPES: [(&str, ProducerType); 3] = [
+    ("Normal", ProducerType::Normal),
+    ("Orderly", ProducerType::Orderly),
+    ("Trans", ProducerType::Trans),
+];
+
+/// What `transactional` says beside a `producer-type`: false only excludes `Trans`.
+fn transactional(on: bool, word: Option<ProducerType>) -> Option<ProducerType> {
+    match (on, word) {
+        (true, _) => Some(ProducerType::Trans),
+        (false, Some(ProducerType::Normal | ProducerType::Orderly)) => None,
+        (false, Some(ProducerType::Trans) | None) => Some(ProducerType::Normal),
+    }
+}
 
 const MESSAGE_MODELS: [(&str, MessageModel); 2] = [
     ("CLUSTERING", MessageModel::Clustering),

@@ -194,18 +194,17 @@ static PRODUCER: &[Row] = &[
     ),
     Row::new(
         "producer-type",
-        Kind::Choice(&[live("Normal"), live("Orderly"), later("Trans")]),
+        Kind::Choice(&[live("Normal"), live("Orderly"), live("Trans")]),
         "Normal",
         "Normal; Orderly: a partition key decides the queue and failures never change it; Trans: transactional.",
     ),
-    Row::new("transactional", BOOL, "false", "true: producer-type Trans.").later(),
+    Row::new("transactional", BOOL, "", "true: producer-type Trans."),
     Row::new(
         "transaction-listener",
         TEXT,
         "",
-        "The listener of a transactional output.",
-    )
-    .later(),
+        "The name of the #[transaction_listener] of a transactional output.",
+    ),
     Row::new(
         "send-msg-timeout",
         millis(1, DAY),

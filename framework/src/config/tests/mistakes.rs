@@ -234,7 +234,7 @@ spring.cloud.stream:
   default.consumer: { batch-mode: false, header-mode: headers }
   bindings.in: { destination: t, group: g, consumer: { batch-mode: true, max-attempts: 1 } }
   rocketmq.bindings.in:
-    producer: { producerType: Trans, transactionListener: x, send-failure-channel: y }
+    producer: { message-queue-selector: x, send-failure-channel: y }
     consumer: { trusted-packages: a.b }
   kafka.binder.brokers: x
 ";
@@ -242,9 +242,8 @@ spring.cloud.stream:
         told_of(yaml),
         [
             "error unsupported 3:56 `batch-mode` is not supported yet",
-            "error unsupported 5:31 `Trans` for `producerType` is not supported yet",
-            "error unsupported 5:38 `transactionListener` is not supported yet",
-            "error unsupported 5:62 `send-failure-channel` is not supported: it never had an effect; use error-handler-definition",
+            "error unsupported 5:17 `message-queue-selector` is not supported yet",
+            "error unsupported 5:44 `send-failure-channel` is not supported: it never had an effect; use error-handler-definition",
             "info ignored 6:17 `trusted-packages` is accepted and has no effect here: Java only.",
             "warning ignored 7:3 settings of the `kafka` binder, which is not part of this program",
         ]

@@ -5,6 +5,7 @@ mod mistakes;
 mod original;
 mod rules;
 mod sources;
+mod transactions;
 mod values;
 
 use super::{
@@ -26,6 +27,7 @@ fn program(inputs: &[&str], outputs: &[&str]) -> Usage {
     Usage {
         inputs: declared(inputs),
         outputs: declared(outputs),
+        ..Usage::default()
     }
 }
 

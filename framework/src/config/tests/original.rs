@@ -99,7 +99,7 @@ spring:
 }
 
 #[test]
-fn the_examples_whose_run_time_comes_later_are_told_so() {
+fn the_transactional_example_needs_its_listener() {
     let yaml = "\
 spring.cloud.stream:
   bindings:
@@ -122,8 +122,7 @@ spring.cloud.stream:
             Some(&program(&["input"], &["output"]))
         ),
         [
-            "error unsupported 8:23 `Trans` for `producerType` is not supported yet",
-            "error unsupported 10:9 `transactionListener` is not supported yet",
+            "error unknown-name 10:30 output `output`: the program has no transaction listener `myTransactionListener`",
         ]
     );
 }

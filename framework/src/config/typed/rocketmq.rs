@@ -84,7 +84,7 @@ pub enum SendType {
     OneWay,
 }
 
-/// The three kinds of producers, of which an output has exactly one.
+/// The kinds of producers, of which an output has exactly one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProducerType {
     /// Any queue.
@@ -92,6 +92,8 @@ pub enum ProducerType {
     Normal,
     /// The queue is chosen by the partition key and never changed on failure; sends are synchronous.
     Orderly,
+    /// Consumers get a message exactly if its local transaction is committed.
+    Trans,
 }
 
 /// `rocketmq.bindings.<name>.producer`.
@@ -103,6 +105,8 @@ pub struct RocketmqProducer {
     pub group: Option<String>,
     /// `producer-type` (or `transactional`); default `Normal`.
     pub producer_type: ProducerType,
+    /// `transaction-listener`: the name of the listener of a `Trans` output.
+    pub transaction_listener: Option<String>,
     /// `send-type` (or `sync`); default `Sync`.
     pub send_type: SendType,
     /// `send-msg-timeout` (ms, default 3000): total time of a send, retries included.
@@ -125,6 +129,7 @@ impl Default for RocketmqProducer {
             enabled: true,
             group: None,
             producer_type: ProducerType::Normal,
+            transaction_listener: None,
             send_type: SendType::Sync,
             send_msg_timeout: Duration::from_secs(3),
             compress_msg_body_threshold: 4096,
