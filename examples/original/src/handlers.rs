@@ -1,5 +1,4 @@
 //! The handlers: each takes the payload as text, the whole message and all headers, and prints them.
-#![expect(clippy::unused_async, reason = "handlers are async functions")]
 
 use bindery::prelude::*;
 

@@ -10,12 +10,14 @@
 //! 127.0.0.1:9876 (`cargo run -p bindery-cli -- up`):
 //!
 //! ```text
-//! cargo run -p original -- --spring.profiles.active=ordered      # first, ordered, delay, backtracking
+//! cargo run -p original -- --spring.profiles.active=ordered      # first, ordered, delay, transaction, backtracking
 //! curl localhost:8080/produce                                    # backtracking: localhost:8080/mq-example/produce
+//! curl 'localhost:8080/send_transaction?test=1'                  # transaction: 1 unknown at first, 2 rolled back, 3 committed
 //! ```
 
 mod handlers;
 mod source;
+mod transaction;
 mod web;
 
 use bindery::config::{Config, LoadOptions};
@@ -27,6 +29,7 @@ async fn main(app: AppBuilder) -> bindery::Result<()> {
     let profiles = Config::load(LoadOptions::from_process())
         .map_or_else(|_| Vec::new(), |loaded| loaded.config.profiles);
     app.bindings::<source::MySource>()
+        .state(transaction::Transactions::default())
         .routes(web::routes(&profiles))
         .run()
         .await

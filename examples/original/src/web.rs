@@ -14,6 +14,8 @@ pub(crate) fn routes(profiles: &[String]) -> Router {
     let router = Router::new();
     if is("ordered") {
         router.route("/produce", get(ordered))
+    } else if is("transaction") {
+        router.route("/send_transaction", get(transaction))
     } else if is("delay") || is("backtracking") {
         router.route("/produce", get(delayed))
     } else {
@@ -67,4 +69,26 @@ async fn delayed(source: Bound<MySource>) -> Result<Json<SendReceipt>, SendError
     };
     let message = Message::new(order).delay_level(2).tag("test03");
     source.output_order.send(message).await.map(Json)
+}
+
+/// What the listener decides by: `/send_transaction?test=2`.
+#[derive(Debug, Deserialize)]
+struct Decided {
+    #[serde(default = "unknown")]
+    test: String,
+}
+
+fn unknown() -> String {
+    "1".to_owned()
+}
+
+async fn transaction(
+    source: Bound<MySource>,
+    Query(decided): Query<Decided>,
+) -> Result<Json<SendReceipt>, SendError> {
+    let message = Message::new(format!("transaction {}", decided.test))
+        .content_type("application/json")
+        .header("test", decided.test)
+        .header("USER_TRANSACTIONAL_ARGS", "binder");
+    source.output_transaction.send(message).await.map(Json)
 }

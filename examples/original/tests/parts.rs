@@ -32,14 +32,17 @@ impl Cluster {
         .await
         .unwrap();
         let store = tempfile::tempdir().unwrap();
-        let broker = Broker::start(BrokerConfig {
+        let mut config = BrokerConfig {
             listen: any_port,
             namesrv_addr: name_server.local_addr().to_string(),
             store_path_root_dir: store.path().to_owned(),
             ..BrokerConfig::default()
-        })
-        .await
-        .unwrap();
+        };
+        // An undecided transaction is asked about after a second instead of half a minute.
+        for key in ["transactionTimeOut", "transactionCheckInterval"] {
+            config.set(key, "1000").unwrap();
+        }
+        let broker = Broker::start(config).await.unwrap();
         Self {
             name_server,
             broker,
@@ -67,6 +70,7 @@ impl Program {
             .arg("--server.port=0")
             .arg(format!("--bindery.topics.test-topic.queues={QUEUES}"))
             .arg(format!("--bindery.topics.test-topic3.queues={QUEUES}"))
+            .arg(format!("--bindery.topics.TransactionTopic.queues={QUEUES}"))
             .args(arguments)
             .env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"))
             .env(
@@ -235,6 +239,31 @@ async fn delay_the_order_is_handled_five_seconds_later_and_backtracking_handles_
     // Its routes are below the context path of its file.
     get(&address, "/mq-example/produce");
     assert_eq!(program.after("received "), r#"{"id":1,"desc":"test"}"#);
+    program.stop();
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transaction_what_is_committed_is_delivered_what_is_unknown_is_asked_about() {
+    let cluster = Cluster::start().await;
+    let program = Program::start(&cluster, "transaction", &[]);
+    let address = program.ready("TransactionTopic");
+    for (test, state) in [("1", "Unknown"), ("2", "Rollback"), ("3", "Commit")] {
+        get(&address, &format!("/send_transaction?test={test}"));
+        assert_eq!(
+            program.after("executed "),
+            format!("{state}, args binder"),
+            "{test}"
+        );
+    }
+    program.expect(&[
+        "received transaction 3",
+        "checked Commit",
+        "received transaction 1",
+    ]);
+    // What comes now was sent later than what was rolled back, which would have come before it.
+    get(&address, "/send_transaction?test=3");
+    assert_eq!(program.after("received "), "transaction 3");
     program.stop();
     cluster.stop().await;
 }
