@@ -32,6 +32,8 @@ pub enum Flow {
     Delayed,
     /// Fails at first, and some always.
     Failing,
+    /// Handled only if it is booked.
+    Transactional,
 }
 
 /// What happened to a message.
@@ -81,6 +83,8 @@ struct Tally {
     handled: BTreeSet<u32>,
     repeated: usize,
     dead: BTreeSet<u32>,
+    /// What must not arrive: its local transaction was rolled back.
+    rolled_back: BTreeSet<u32>,
     retried: usize,
     unwanted: usize,
     early: usize,
@@ -118,6 +122,13 @@ impl Account {
         self.change(flow, |tally| {
             tally.sent.remove(&number);
             tally.not_sent.push(why);
+        });
+    }
+
+    /// That message's local transaction was rolled back: nobody may get it.
+    pub fn rolled_back(&self, flow: Flow, number: u32) {
+        self.change(flow, |tally| {
+            tally.rolled_back.insert(number);
         });
     }
 
@@ -207,8 +218,16 @@ impl Tally {
     fn missing(&self) -> usize {
         self.sent
             .keys()
-            .filter(|number| !self.handled.contains(number) && !self.dead.contains(number))
+            .filter(|number| {
+                [&self.handled, &self.dead, &self.rolled_back]
+                    .iter()
+                    .all(|accounted| !accounted.contains(number))
+            })
             .count()
+    }
+
+    fn leaked(&self) -> usize {
+        self.handled.intersection(&self.rolled_back).count()
     }
 
     fn is_complete(&self) -> bool {
@@ -234,6 +253,7 @@ impl fmt::Display for Flow {
             Self::Orderly => "orderly",
             Self::Delayed => "delayed",
             Self::Failing => "failing",
+            Self::Transactional => "transactional",
         })
     }
 }
@@ -256,10 +276,14 @@ impl fmt::Display for Tally {
             self.retried,
             self.dead.len()
         )?;
+        if !self.rolled_back.is_empty() {
+            write!(f, ", rolled back {}", self.rolled_back.len())?;
+        }
         let remarks = [
             (self.repeated, "handled again"),
             (self.early, "too early"),
             (self.unwanted, "not asked for"),
+            (self.leaked(), "handled though rolled back"),
         ];
         for (count, what) in remarks.into_iter().filter(|(count, _)| *count > 0) {
             write!(f, ", {count} {what}")?;

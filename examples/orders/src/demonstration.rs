@@ -5,6 +5,7 @@ use std::time::Duration;
 use bindery::prelude::*;
 
 use crate::account::{Account, Flow};
+use crate::books;
 use crate::handlers::LIMIT;
 use crate::orders::{Order, Orders};
 
@@ -27,7 +28,8 @@ pub async fn run(app: AppHandle, account: Account) {
         sender.tagged(),
         sender.orderly(),
         sender.delayed(),
-        sender.failing()
+        sender.failing(),
+        sender.transactional()
     );
     account.settle(PATIENCE).await;
     print!("{account}");
@@ -98,14 +100,39 @@ impl Sender<'_> {
         }
     }
 
+    /// Seven orders that are booked, and three that cannot be: nobody gets those.
+    async fn transactional(&self) {
+        for number in 0..10 {
+            let quantity = if number % 4 == 3 || number == 9 {
+                books::STOCK + 1
+            } else {
+                1
+            };
+            let flow = Flow::Transactional;
+            let message = self.begin(flow, number, Message::new(order(number, 0, quantity)));
+            let output = &self.orders.transactional;
+            match output.send_in_transaction(message, TxArgs::none()).await {
+                Ok(receipt) if receipt.state == LocalState::Rollback => {
+                    self.account.rolled_back(flow, number);
+                }
+                Ok(_) => {}
+                Err(error) => self.account.not_sent(flow, number, error.to_string()),
+            }
+        }
+    }
+
     async fn send(&self, flow: Flow, number: u32, output: &Output<Order>, message: Message<Order>) {
-        self.account.sending(flow, number);
-        let message = message
-            .header("run", self.account.run())
-            .header("number", number);
+        let message = self.begin(flow, number, message);
         if let Err(error) = output.send(message).await {
             self.account.not_sent(flow, number, error.to_string());
         }
+    }
+
+    fn begin(&self, flow: Flow, number: u32, message: Message<Order>) -> Message<Order> {
+        self.account.sending(flow, number);
+        message
+            .header("run", self.account.run())
+            .header("number", number)
     }
 }
 

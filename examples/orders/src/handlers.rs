@@ -1,10 +1,5 @@
 //! The handlers: what this service does with each message. Each notes in the account what it did; what belongs to the
 //! run of another instance is reported to that instance by `#[send_to]`.
-#![allow(
-    clippy::unused_async,
-    clippy::wildcard_imports,
-    reason = "a handler is an async function whether it waits or not; the import is `#[send_to]`'s"
-)]
 
 use std::fmt;
 
@@ -122,6 +117,17 @@ async fn dead(
     account: State<Account>,
 ) -> Option<Json<Event>> {
     account.note(Flow::Failing, What::DeadLettered, &order, &headers)
+}
+
+/// Only booked orders come here.
+#[stream_listener("input-transactional")]
+#[send_to("output-reports")]
+async fn booked(
+    order: Json<Order>,
+    headers: Headers,
+    account: State<Account>,
+) -> Option<Json<Event>> {
+    account.note(Flow::Transactional, What::Handled, &order, &headers)
 }
 
 /// What other instances handled of this instance's run.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `cargo run` at the root starts it with a name server and a broker inside the process. It sends through every kind of
-//! flow (normal, tagged, orderly, delayed, failing), prints what its handlers saw of that, and stays up:
+//! flow (normal, tagged, orderly, delayed, failing, transactional), prints what its handlers saw of that, and stays up:
 //! `curl -d '{"item":"tea","quantity":2}' -H 'content-type: application/json' localhost:8080/orders`. On a cluster:
 //! `BINDERY_EMBEDDED=false SPRING_CLOUD_STREAM_ROCKETMQ_BINDER_NAME_SERVER=HOST:9876 cargo run`.
 #![allow(
@@ -15,6 +15,7 @@
 )]
 
 mod account;
+mod books;
 mod demonstration;
 mod handlers;
 mod orders;
@@ -25,12 +26,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bindery::prelude::*;
 
 use account::Account;
+use books::Books;
 use web::OrderNumbers;
 
 #[bindery::main]
 async fn main(app: AppBuilder) -> bindery::Result<()> {
     let account = Account::new(run_id());
     app.state(account.clone())
+        .state(Books::default())
         .state(OrderNumbers::default())
         .routes(web::routes())
         .on_started(move |app| demonstration::run(app, account))

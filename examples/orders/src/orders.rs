@@ -36,6 +36,9 @@ pub struct Orders {
     /// Some of them are refused.
     #[output("output-failing")]
     pub failing: Output<Order>,
+    /// Sent only if the order is booked; see `books.rs`.
+    #[output("output-transactional")]
+    pub transactional: Output<Order>,
     /// What was handled for another instance's run.
     #[output("output-reports")]
     pub reports: Output<Event>,

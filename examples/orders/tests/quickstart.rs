@@ -121,7 +121,7 @@ fn post(address: &str, path: &str, body: &str) -> String {
 fn the_account_is_printed_an_order_is_handled_and_the_store_is_left_clean() {
     let began = Instant::now();
     let mut program = Program::start(&[]);
-    let account: Vec<String> = (0..5).map(|_| program.line()).collect();
+    let account: Vec<String> = (0..6).map(|_| program.line()).collect();
     let took = began.elapsed();
     assert_eq!(
         account,
@@ -131,6 +131,7 @@ fn the_account_is_printed_an_order_is_handled_and_the_store_is_left_clean() {
             "orderly: sent 30, handled 30, in order yes, retried 0, dead-lettered 0",
             "delayed: sent 5, handled 5, in order yes, retried 0, dead-lettered 0",
             "failing: sent 8, handled 5, in order yes, retried 8, dead-lettered 3",
+            "transactional: sent 10, handled 7, in order yes, retried 0, dead-lettered 0, rolled back 3",
         ]
     );
     assert!(took < Duration::from_secs(5), "took {took:?}");
@@ -164,12 +165,12 @@ fn the_account_is_printed_an_order_is_handled_and_the_store_is_left_clean() {
 #[test]
 fn a_second_run_on_the_same_store_counts_only_its_own_messages() {
     let mut first = Program::start(&[]);
-    let account: Vec<String> = (0..5).map(|_| first.line()).collect();
+    let account: Vec<String> = (0..6).map(|_| first.line()).collect();
     first.signal("TERM");
     assert!(first.child.wait().unwrap().success());
     let store = format!("--bindery.embedded.store-dir={}", first.store().display());
     let second = Program::start(&[&store]);
-    let again: Vec<String> = (0..5).map(|_| second.line()).collect();
+    let again: Vec<String> = (0..6).map(|_| second.line()).collect();
     assert_eq!(account, again);
 }
 
