@@ -220,10 +220,13 @@ fn group_commit(store: &Inner) {
             continue;
         }
         match store.flush_log() {
-            Ok(end) => flusher.answer(end, store.config.sync_flush_timeout),
+            Ok(end) => {
+                // First the queue entries: who was answered finds its message with the next pull.
+                store.dispatch();
+                flusher.answer(end, store.config.sync_flush_timeout);
+            }
             Err(error) => flusher.poison(&error),
         }
-        store.dispatch();
     }
 }
 
