@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bindery::config::LoadOptions;
+use bindery::error::BoxError;
 use bindery::handler::{Outcome, Redelivery};
 use bindery::prelude::*;
 use bindery::registry::Handler;
@@ -439,5 +440,63 @@ async fn consumers_get_exactly_what_local_transactions_commit() {
     let mut got = seen.wait(6).await;
     got.sort();
     assert_eq!(got, ["0.0", "11.0", "2.0", "4.0", "6.0", "8.0"]);
+    app.shutdown().await.unwrap();
+}
+
+/// Does not know at first; asked by the broker, it commits even orders and rolls back odd ones.
+struct Later(Seen);
+
+impl TransactionListener for Later {
+    async fn execute_local(&self, half: &HalfMessage, _: &TxArgs) -> Result<LocalState, BoxError> {
+        self.0.add(format!("begun {}", half.transaction_id()));
+        Ok(LocalState::Unknown)
+    }
+
+    async fn check_local(&self, half: &HalfMessage) -> Result<LocalState, BoxError> {
+        let order: Order = serde_json::from_slice(half.payload())?;
+        self.0.add(format!("asked {}", half.transaction_id()));
+        Ok(match order.id % 2 {
+            0 => LocalState::Commit,
+            _ => LocalState::Rollback,
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_broker_asks_the_listener_for_what_it_was_not_told() {
+    let (folder, seen, later) = (
+        tempfile::tempdir().unwrap(),
+        Seen::default(),
+        Seen::default(),
+    );
+    let more = format!(
+        "{}
+bindery.embedded.broker: {{ transactionTimeOut: 300, transactionCheckInterval: 300 }}
+spring.cloud.stream.rocketmq.bindings.output.producer: {{ transactional: true, group: books, transactionListener: later }}",
+        embedded(folder.path())
+    );
+    let app = app(
+        folder.path(),
+        &more,
+        Handler::listen("input").to(note),
+        &seen,
+    )
+    .transaction_listener("later", Later(later.clone()))
+    .start()
+    .await
+    .unwrap();
+    // A plain send is a transaction too.
+    for id in 0..2 {
+        send(&app, order(id, 0)).await;
+    }
+    let told = later.wait(4).await;
+    let ids = |what: &str| -> BTreeSet<String> {
+        told.iter()
+            .filter_map(|line| line.strip_prefix(what))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(ids("begun "), ids("asked "));
+    assert_eq!(seen.wait(1).await, ["0.0"]);
     app.shutdown().await.unwrap();
 }
