@@ -14,7 +14,7 @@ use super::report::StartReport;
 use super::specs;
 use crate::binder::memory::MemoryBinder;
 use crate::binder::rocketmq::{RocketmqBinder, RocketmqOptions};
-use crate::binder::{Binder, BinderError, Capabilities};
+use crate::binder::{Binder, BinderError, Capabilities, ProducerBinding};
 use crate::binding::{BindError, Bindings, InputBinding, OutputBinding, OutputParts};
 use crate::config::{BindingConfig, Config, ProducerType};
 use crate::embedded::Embedded;
@@ -65,7 +65,10 @@ impl Assembly {
     ) -> Result<StartReport> {
         let (inputs, outputs) = self.used();
         // Built before anything is connected: what a listener lacks should be told first.
-        let listeners = self.transaction_listeners(&outputs)?;
+        let names = outputs
+            .iter()
+            .filter_map(|output| self.listener_name(output));
+        let listeners = self.program.transaction_listeners(names, &self.context)?;
         running.embedded = match &self.config.embedded {
             Some(embedded) => Some(Embedded::start(embedded).await?),
             None => None,
@@ -243,22 +246,7 @@ impl Assembly {
             producer: None,
         };
         if enabled {
-            let bound = if transaction.is_some()
-                && !binder.capabilities().has(Capabilities::TRANSACTIONS)
-            {
-                Err(BinderError::Unsupported {
-                    binding: output.name.clone(),
-                    binder: binder.kind(),
-                    what: "transactions",
-                })
-            } else {
-                let spec = specs::producer_spec(&self.config, output, transaction);
-                binder.bind_producer(spec).await
-            };
-            let producer = bound.map_err(|source| BindError::Binder {
-                binding: output.name.clone(),
-                source,
-            })?;
+            let producer = self.bind_producer(binder, output, transaction).await?;
             if output.producer.is_partitioned() {
                 let queues = producer
                     .partitions()
@@ -274,6 +262,29 @@ impl Assembly {
         Ok(OutputBinding::new(parts))
     }
 
+    async fn bind_producer(
+        &self,
+        binder: &dyn Binder,
+        output: &BindingConfig,
+        transaction: Option<ListenerHandle>,
+    ) -> Result<Arc<dyn ProducerBinding>, BindError> {
+        let able = binder.capabilities().has(Capabilities::TRANSACTIONS);
+        let bound = if transaction.is_some() && !able {
+            Err(BinderError::Unsupported {
+                binding: output.name.clone(),
+                binder: binder.kind(),
+                what: "transactions",
+            })
+        } else {
+            let spec = specs::producer_spec(&self.config, output, transaction);
+            binder.bind_producer(spec).await
+        };
+        bound.map_err(|source| BindError::Binder {
+            binding: output.name.clone(),
+            source,
+        })
+    }
+
     /// The listener of a transactional output.
     fn listener_name(&self, output: &BindingConfig) -> Option<&str> {
         let producer = &self.config.rocketmq.binding(&output.name).producer;
@@ -281,23 +292,6 @@ impl Assembly {
             ProducerType::Trans => producer.transaction_listener.as_deref(),
             ProducerType::Normal | ProducerType::Orderly => None,
         }
-    }
-
-    /// Those that outputs name, each built once.
-    fn transaction_listeners(
-        &self,
-        outputs: &[BindingConfig],
-    ) -> Result<BTreeMap<String, ListenerHandle>> {
-        let mut built = BTreeMap::new();
-        for name in outputs
-            .iter()
-            .filter_map(|output| self.listener_name(output))
-        {
-            if !built.contains_key(name) {
-                built.insert(name.to_owned(), self.program.listener(name, &self.context)?);
-            }
-        }
-        Ok(built)
     }
 
     fn describe_inputs(

@@ -148,8 +148,23 @@ impl Program {
         missing
     }
 
-    /// The transaction listener `name`; the configuration's check has refused other names.
-    pub(super) fn listener(&self, name: &str, context: &AppContext) -> Result<ListenerHandle> {
+    /// The transaction listeners of these names, each built once.
+    pub(super) fn transaction_listeners<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str>,
+        context: &AppContext,
+    ) -> Result<BTreeMap<String, ListenerHandle>> {
+        let mut built = BTreeMap::new();
+        for name in names {
+            if !built.contains_key(name) {
+                built.insert(name.to_owned(), self.listener(name, context)?);
+            }
+        }
+        Ok(built)
+    }
+
+    /// The configuration's check has refused names that the program does not have.
+    fn listener(&self, name: &str, context: &AppContext) -> Result<ListenerHandle> {
         let listening = self
             .listeners
             .iter()
