@@ -14,6 +14,7 @@ mod clients;
 mod config;
 pub mod dialect;
 mod heartbeat;
+mod lenient;
 mod properties_text;
 mod queue;
 mod registration;

@@ -21,7 +21,7 @@ use super::standardise::standardise;
 #[non_exhaustive]
 pub enum BodyError {
     /// It is not the JSON that was expected.
-    #[error("body is not the expected JSON")]
+    #[error("body is not the expected JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// It does not inflate.
     #[error("compressed body does not inflate")]

@@ -8,12 +8,12 @@ text_enum! {
     /// How a consumer gets its messages.
     pub enum ConsumeType {
         /// It pulls when it likes.
-        Actively = "CONSUME_ACTIVELY",
+        Actively = "CONSUME_ACTIVELY" @ 0,
         /// A listener is fed.
         #[default]
-        Passively = "CONSUME_PASSIVELY",
+        Passively = "CONSUME_PASSIVELY" @ 1,
         /// It pops.
-        Pop = "CONSUME_POP",
+        Pop = "CONSUME_POP" @ 2,
     }
 }
 
@@ -22,9 +22,9 @@ text_enum! {
     pub enum MessageModel {
         /// Each message goes to one of them.
         #[default]
-        Clustering = "CLUSTERING",
+        Clustering = "CLUSTERING" @ 1,
         /// Each message goes to all of them.
-        Broadcasting = "BROADCASTING",
+        Broadcasting = "BROADCASTING" @ 0,
     }
 }
 
@@ -34,11 +34,11 @@ text_enum! {
         /// With messages that come from now on.
         #[default]
         LastOffset = "CONSUME_FROM_LAST_OFFSET" | "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST"
-            | "CONSUME_FROM_MIN_OFFSET" | "CONSUME_FROM_MAX_OFFSET",
+            | "CONSUME_FROM_MIN_OFFSET" | "CONSUME_FROM_MAX_OFFSET" @ 0 1 2 3,
         /// With the oldest.
-        FirstOffset = "CONSUME_FROM_FIRST_OFFSET",
+        FirstOffset = "CONSUME_FROM_FIRST_OFFSET" @ 4,
         /// With those stored after a time.
-        Timestamp = "CONSUME_FROM_TIMESTAMP",
+        Timestamp = "CONSUME_FROM_TIMESTAMP" @ 5,
     }
 }
 
@@ -98,13 +98,15 @@ pub const SUB_ALL: &str = "*";
 pub struct SubscriptionData {
     /// Historic.
     pub class_filter_mode: bool,
-    /// Hash codes of the tags; empty: all.
+    /// Hash codes of the tags; empty: all. Go writes them as text.
+    #[serde(deserialize_with = "super::lenient::integers")]
     pub code_set: BTreeSet<i32>,
     /// [`TAG`] or [`SQL92`].
     pub expression_type: String,
     /// The expression.
     pub sub_string: String,
-    /// Grows with each change; Java ms, Go ns since 1970.
+    /// Grows with each change; Java ms, Go ns since 1970. C++ writes it as text.
+    #[serde(deserialize_with = "super::lenient::integer")]
     pub sub_version: i64,
     /// The tags; empty: all.
     pub tags_set: BTreeSet<String>,

@@ -328,6 +328,31 @@ fn properties_text_is_read_as_java_reads_it() {
     assert_eq!(entries, expected);
 }
 
+#[test]
+fn heartbeats_are_read_as_go_and_cpp_clients_write_them() {
+    let go = br#"{"clientID":"c","consumerDataSet":[{"groupName":"g","consumeType":"CONSUME_PASSIVELY","messageModel":"Clustering",
+        "subscriptionDataSet":[{"topic":"t","subString":"TagB","tagsSet":["TagB"],"codeSet":["2598920"],"subVersion":1796070366360000000}]}]}"#;
+    let read: HeartbeatData = from_slice(go).unwrap();
+    let consumer = &read.consumer_data_set[0];
+    assert_eq!(consumer.message_model, MessageModel::Clustering);
+    assert_eq!(
+        consumer.subscription_data_set[0].code_set,
+        [2_598_920].into()
+    );
+
+    let cpp = br#"{"clientID":"c","consumerDataSet":[{"groupName":"g","consumeFromWhere":4,"consumeType":1,"messageModel":0,
+        "subscriptionDataSet":[{"topic":"t","subString":"*","subVersion":"1796070366360"}]}]}"#;
+    let read: HeartbeatData = from_slice(cpp).unwrap();
+    let consumer = &read.consumer_data_set[0];
+    assert_eq!(consumer.consume_from_where, ConsumeFromWhere::FirstOffset);
+    assert_eq!(consumer.consume_type, ConsumeType::Passively);
+    assert_eq!(consumer.message_model, MessageModel::Broadcasting);
+    assert_eq!(
+        consumer.subscription_data_set[0].sub_version,
+        1_796_070_366_360
+    );
+}
+
 proptest! {
     #[test]
     fn reading_any_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -1,11 +1,11 @@
-//! Enums that travel as the name of a constant.
+//! Enums that travel as the name of a constant; the C++ client sends the number of the constant in Java's declaration.
 
-/// Reads a name in any case (other clients write `Clustering`), writes the first name of a variant.
+/// Reads a name in any case (other clients write `Clustering`) or, behind `@`, Java's ordinal; writes the first name.
 macro_rules! text_enum {
     (
         $(#[$meta:meta])*
         pub enum $name:ident {
-            $($(#[$variant_meta:meta])* $variant:ident = $text:literal $(| $alias:literal)*,)*
+            $($(#[$variant_meta:meta])* $variant:ident = $text:literal $(| $alias:literal)* $(@ $($ordinal:literal)+)?,)*
         }
     ) => {
         $(#[$meta])*
@@ -31,6 +31,13 @@ macro_rules! text_enum {
                 })*
                 None
             }
+
+            /// The constant of that number in Java's declaration; none where no client sends numbers.
+            #[must_use]
+            pub fn from_ordinal(ordinal: i64) -> Option<Self> {
+                let known: &[(&[i64], Self)] = &[$($((&[$($ordinal),+], Self::$variant),)?)*];
+                known.iter().find(|(numbers, _)| numbers.contains(&ordinal)).map(|(_, constant)| *constant)
+            }
         }
 
         impl serde::Serialize for $name {
@@ -41,8 +48,11 @@ macro_rules! text_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let name = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                Self::from_name(&name).ok_or_else(|| serde::de::Error::unknown_variant(&name, &[$($text),*]))
+                let known = match $crate::bodies::lenient::NameOrNumber::deserialize(deserializer)? {
+                    $crate::bodies::lenient::NameOrNumber::Name(name) => Self::from_name(&name),
+                    $crate::bodies::lenient::NameOrNumber::Number(ordinal) => Self::from_ordinal(ordinal),
+                };
+                known.ok_or_else(|| serde::de::Error::custom(concat!("no constant of ", stringify!($name))))
             }
         }
     };

@@ -97,7 +97,8 @@ impl<'a> WireHeader<'a> for SendHeader<'a> {
                 9 => header.reconsume_times = FieldValue::parse(NAMES[9], value)?,
                 10 => header.unit_mode = FieldValue::parse(NAMES[10], value)?,
                 11 => header.max_reconsume_times = FieldValue::parse(NAMES[11], value)?,
-                12 => header.batch = FieldValue::parse(NAMES[12], value)?,
+                // Not as other booleans: the C++ client sends a batch as one message, flagged `1`, and expects one.
+                12 => header.batch = Some(value.text().eq_ignore_ascii_case("true")),
                 _ => header.broker_name = Some(value.text()),
             }
         }
