@@ -4,7 +4,7 @@
 //! persist: FILE.tmp written, synced ──▶ FILE renamed to FILE.bak ──▶ FILE.tmp renamed to FILE ──▶ folder synced
 //! load:    FILE, or FILE.bak when FILE is missing, empty or unreadable; both unreadable is an error
 //! ```
-//! A broken FILE never becomes FILE.bak. Apache writes integer keys of maps without quotes; both forms are read.
+//! The text is one JSON object; anything else counts as unreadable. A broken FILE never becomes FILE.bak. Apache writes integer keys of maps without quotes; both forms are read.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 
 use super::error::StoreError;
 
@@ -127,6 +127,10 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Option<Result<T, serde_json::Error>> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return None;
+    }
+    // A struct whose fields all have defaults would take `[]` for an empty table.
+    if text.trim_ascii_start().first() != Some(&b'{') {
+        return Some(Err(serde_json::Error::custom("not a JSON object")));
     }
     let text = String::from_utf8_lossy(text);
     Some(serde_json::from_str(&quote_integer_keys(&text)))
@@ -244,6 +248,33 @@ mod tests {
             Err(StoreError::Unreadable { .. })
         ));
         assert_eq!(fs::read(json.path()).unwrap(), b"{");
+    }
+
+    #[test]
+    fn a_text_that_is_no_object_is_broken_even_for_a_struct_of_defaults() {
+        #[derive(Debug, Default, PartialEq, Serialize, serde::Deserialize)]
+        #[serde(default)]
+        struct Tables {
+            a: i64,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let json = file(&folder);
+        for text in ["[]", " [1]", "null", "7", "\"a\""] {
+            let _ = fs::remove_file(with_suffix(json.path(), ".bak"));
+            json.persist(&Tables { a: 1 }).unwrap();
+            fs::rename(json.path(), with_suffix(json.path(), ".bak")).unwrap();
+            fs::write(json.path(), text).unwrap();
+            assert_eq!(json.load().unwrap(), Some(Tables { a: 1 }), "{text}");
+            // Nor does it become the backup.
+            json.persist(&Tables { a: 2 }).unwrap();
+            fs::write(json.path(), text).unwrap();
+            assert_eq!(json.load().unwrap(), Some(Tables { a: 1 }), "{text}");
+            fs::remove_file(with_suffix(json.path(), ".bak")).unwrap();
+            assert!(matches!(
+                json.load::<Tables>(),
+                Err(StoreError::Unreadable { .. })
+            ));
+        }
     }
 
     #[test]
