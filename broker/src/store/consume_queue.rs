@@ -130,8 +130,11 @@ impl ConsumeQueue {
     /// Puts the entry of queue offset `n` at the end; what the queue holds already is skipped. Gives back whether it was
     /// put.
     ///
+    /// Entries come in the order of the log. One whose offset an earlier record has taken belongs to a topic that was
+    /// deleted and made again: the log is the truth, so the queue ends before `n` and goes on with it.
+    ///
     /// # Errors
-    /// The entries gathered so far can't be written; the queue is as it was.
+    /// The entries gathered so far can't be written, or a cut can't be made; the queue is as it was, or ends at `n`.
     pub(super) fn append(&self, entry: Entry, n: i64) -> Result<bool, StoreError> {
         let mut state = self.state();
         if entry.end() <= state.highest_end || state.deleted {
@@ -140,15 +143,14 @@ impl ConsumeQueue {
         if state.tail.len() >= TAIL_ENTRIES * ENTRY {
             self.write_tail(&mut state)?;
         }
+        if n < state.end() && !self.make_way(&mut state, entry, n)? {
+            return Ok(false);
+        }
         let empty = state.end_file == state.first_file && state.tail.is_empty();
         if empty && n != 0 {
             self.begin_at(&mut state, n);
         }
         let have = state.end();
-        if n < have {
-            warn!(topic = %self.topic, queue_id = self.id, queue_offset = n, have, "repeated consume queue entry");
-            return Ok(false);
-        }
         if n - have > self.files.file_size() / ENTRY_BYTES {
             error!(topic = %self.topic, queue_id = self.id, queue_offset = n, have, "impossible queue offset, entry dropped");
             return Ok(false);

@@ -86,6 +86,7 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
     let start = files.first().map_or(0, MappedFile::base);
     for queue in derived.queues.all() {
         queue.correct_min(start)?;
+        queue.settle();
     }
     info!(
         end = found.end,

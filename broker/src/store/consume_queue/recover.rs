@@ -1,8 +1,10 @@
-//! Opening a consume queue, and cutting it where recovery cut the commit log.
+//! Opening a consume queue, and cutting it: where recovery cut the commit log, or where a later record takes over.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use tracing::warn;
 
 use super::super::error::StoreError;
 use super::super::queue_files::{QueueFiles, QueueSerial, data_files};
@@ -112,8 +114,8 @@ impl ConsumeQueue {
         Ok((i64::try_from(at).unwrap_or(0), last))
     }
 
-    /// Cuts off the entries that point at or behind `end`, where recovery cut the commit log. Bytes stay in the file;
-    /// files that hold nothing else are deleted.
+    /// Cuts off the entries that point at or behind `end`, where recovery cut the commit log; files that hold nothing
+    /// else are deleted.
     pub(in crate::store) fn truncate(&self, end: i64) -> Result<(), StoreError> {
         let mut state = self.state();
         if state.highest_end <= end {
@@ -128,7 +130,7 @@ impl ConsumeQueue {
             if valid > 0 {
                 state.highest_end = last.map_or(-1, Entry::end);
                 self.set_end(&mut state, (file + valid) / ENTRY_BYTES);
-                return Ok(());
+                return self.erase(file, valid);
             }
             self.files.remove(self.serial, &self.dir, file)?;
             state.end_file = file;
@@ -137,5 +139,102 @@ impl ConsumeQueue {
         self.set_end(&mut state, 0);
         self.min.store(0, Ordering::Release);
         Ok(())
+    }
+
+    /// Ends the queue before `n`, which `entry` is about to take. `false` if the record there is the same or a later one.
+    pub(super) fn make_way(
+        &self,
+        state: &mut State,
+        entry: Entry,
+        n: i64,
+    ) -> Result<bool, StoreError> {
+        let taken = self.entry_in(state, n)?.filter(|taken| !taken.is_filler());
+        let (queue_id, have) = (self.id, state.end());
+        if taken.is_some_and(|taken| taken.physical >= entry.physical) {
+            warn!(topic = %self.topic, queue_id, queue_offset = n, have, "repeated consume queue entry");
+            return Ok(false);
+        }
+        warn!(topic = %self.topic, queue_id, queue_offset = n, have, "a later record took the offset: the queue is cut");
+        self.cut(state, n)?;
+        Ok(true)
+    }
+
+    fn entry_in(&self, state: &State, n: i64) -> Result<Option<Entry>, StoreError> {
+        let mut bytes = [0; ENTRY];
+        let Ok(written) = usize::try_from(n - state.tail_start) else {
+            let (position, size) = (n.saturating_mul(ENTRY_BYTES), self.files.file_size());
+            if position < state.first_file {
+                return Ok(None);
+            }
+            let at = u64::try_from(position % size).unwrap_or(0);
+            let file = position / size * size;
+            let there = self
+                .files
+                .read(self.serial, &self.dir, file, at, &mut bytes)?;
+            return Ok(there.then(|| Entry::read(&bytes)));
+        };
+        let tail = state.tail.chunks_exact(ENTRY).nth(written);
+        Ok(tail.map(Entry::read))
+    }
+
+    /// Takes away the entries from `n` on, on disk too. Newest files go first, so that a crash leaves no gap.
+    fn cut(&self, state: &mut State, n: i64) -> Result<(), StoreError> {
+        if let Ok(kept) = usize::try_from(n - state.tail_start) {
+            state.tail.truncate(kept.saturating_mul(ENTRY));
+        } else {
+            let (size, end) = (self.files.file_size(), n.saturating_mul(ENTRY_BYTES));
+            state.tail.clear();
+            state.tail_start = state.end_file / ENTRY_BYTES;
+            while state.end_file > state.first_file && state.end_file - size >= end {
+                self.files
+                    .remove(self.serial, &self.dir, state.end_file - size)?;
+                state.end_file -= size;
+                state.tail_start = state.end_file / ENTRY_BYTES;
+            }
+            if state.end_file == state.first_file {
+                (state.first_file, state.end_file, state.tail_start) = (0, 0, 0);
+            } else {
+                self.erase(end / size * size, end % size)?;
+                state.tail_start = n;
+            }
+        }
+        self.max.store(n, Ordering::Release);
+        self.min.fetch_min(n, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Zeroes what a file holds from `at` on: left there, it would count as entries again at the next start.
+    fn erase(&self, file: i64, at: i64) -> Result<(), StoreError> {
+        let (mut at, size) = (at, self.files.file_size());
+        let mut chunk = Vec::new();
+        let mut dirty = false;
+        while at < size {
+            let len = usize::try_from(size - at).map_or(SCAN, |left| left.min(SCAN));
+            let position = u64::try_from(at).unwrap_or(0);
+            chunk.resize(len, 0);
+            if !self
+                .files
+                .read(self.serial, &self.dir, file, position, &mut chunk)?
+            {
+                break;
+            }
+            if chunk.iter().any(|byte| *byte != 0) {
+                chunk.fill(0);
+                self.files
+                    .write(self.serial, &self.dir, file, position, &chunk)?;
+                dirty = true;
+            }
+            at = at.saturating_add(i64::try_from(len).unwrap_or(size));
+        }
+        if dirty {
+            self.files.sync(self.serial, &self.dir, file)?;
+        }
+        Ok(())
+    }
+
+    /// Ends recovery: the next message gets the offset behind the newest entry. While the log is scanned, that number may
+    /// have been higher, with the entries of a topic that was deleted later.
+    pub(in crate::store) fn settle(&self) {
+        self.next.store(self.max(), Ordering::Release);
     }
 }

@@ -170,6 +170,64 @@ fn a_cut_log_takes_the_keys_of_lost_messages_out_of_the_index() {
     assert_eq!(found(&store, "k15"), 1);
 }
 
+#[test]
+fn a_topic_made_anew_keeps_its_new_messages_over_a_crash() {
+    // How many messages the first topic and the second had; some fill several queue files.
+    for (old, new) in [(3, 1), (100, 1), (100, 25), (3, 60), (41, 40)] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = started(small(folder.path()));
+        fill(&store, old);
+        store.delete_topic("T").unwrap();
+        let mut sent = fill(&store, new);
+        drop(store);
+        for lost in [false, true] {
+            if lost {
+                // The entries themselves never reached the disk.
+                fs::remove_dir_all(folder.path().join("consumequeue")).unwrap();
+            }
+            let store = started(small(folder.path()));
+            assert_eq!(bodies(&store, "T", 0), sent, "{old} {new} {lost}");
+            let next = store.append(&message("T", 0, b"next", b"")).unwrap();
+            assert_eq!(usize::try_from(next.queue_offset.0).unwrap(), sent.len());
+            sent.push(b"next".to_vec());
+            store.shutdown().unwrap();
+            fs::write(folder.path().join("abort"), "1").unwrap();
+        }
+        let store = started(small(folder.path()));
+        assert_eq!(bodies(&store, "T", 0), sent);
+    }
+}
+
+#[test]
+fn entries_cut_off_with_the_log_do_not_return_once_the_log_has_grown() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    let put = |n: u8| {
+        let sent = store.append(&message("T", 0, &[b'0' + n; 50], b""));
+        sent.unwrap().physical_offset.0
+    };
+    let places: Vec<_> = (0..10).map(put).collect();
+    store.shutdown().unwrap();
+    drop(store);
+    let log = fs::OpenOptions::new()
+        .write(true)
+        .open(folder.path().join("commitlog").join("0".repeat(20)))
+        .unwrap();
+    log.write_all_at(b"?", u64::try_from(places[3]).unwrap() + 90)
+        .unwrap();
+    let store = started(small(folder.path()));
+    let expected = [[b'0'; 50], [b'1'; 50], [b'2'; 50]];
+    assert_eq!(bodies(&store, "T", 0), expected);
+    for _ in 0..20 {
+        store.append(&message("U", 0, &[b'u'; 50], b"")).unwrap();
+    }
+    store.shutdown().unwrap();
+    drop(store);
+    let store = started(small(folder.path()));
+    assert_eq!(bodies(&store, "T", 0), expected);
+    assert_eq!(store.max_offset("T", 0).0, 3);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
