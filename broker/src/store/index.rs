@@ -43,17 +43,40 @@ pub(super) struct Hits {
     pub(super) last_update_offset: i64,
 }
 
+/// Index files that an unclean stop left and that are not used. They stay on disk until their range is indexed again, so
+/// that another crash meanwhile does not forget it.
+#[derive(Debug, Default)]
+pub(super) struct Distrusted {
+    /// Path, and physical offset of the oldest record.
+    paths: Vec<(PathBuf, i64)>,
+}
+
+impl Distrusted {
+    /// Offset of the oldest record in the files; `None` if there are none.
+    pub(super) fn begin(&self) -> Option<i64> {
+        self.paths.iter().map(|(_, begin)| *begin).min()
+    }
+
+    /// Deletes the files.
+    pub(super) fn remove(self) -> Result<(), StoreError> {
+        self.paths.into_iter().try_for_each(|(path, _)| {
+            fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, 0, source))
+        })
+    }
+}
+
 impl Index {
-    /// Opens the files below `dir` (`ROOT/index`). Those with an end time above `trusted` are deleted: after an unclean
-    /// stop they may be damaged, and are built again.
+    /// Opens the files below `dir` (`ROOT/index`). Those with an end time above `trusted` are left out: after an unclean
+    /// stop they may be damaged, and are to be built again.
     pub(super) fn load(
         dir: PathBuf,
         shape: Shape,
         trusted: Option<i64>,
         space: Space,
         clock: Clock,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<(Self, Distrusted), StoreError> {
         let mut files = Vec::new();
+        let mut distrusted = Distrusted::default();
         for path in index_paths(&dir)? {
             let length = fs::metadata(&path)
                 .map_err(|source| StoreError::io("read", &path, 0, source))?
@@ -69,21 +92,20 @@ impl Index {
                 continue;
             };
             if trusted.is_some_and(|trusted| file.end_time() > trusted) {
-                drop(file);
-                fs::remove_file(&path)
-                    .map_err(|source| StoreError::io("remove", &path, 0, source))?;
+                distrusted.paths.push((path, file.begin_offset()));
             } else {
                 files.push(Arc::new(RwLock::new(file)));
             }
         }
-        Ok(Self {
+        let index = Self {
             dir,
             shape,
             space,
             clock,
             files: RwLock::new(files),
             full: Mutex::default(),
-        })
+        };
+        Ok((index, distrusted))
     }
 
     /// Adds the keys of a record; one that is indexed already is skipped.

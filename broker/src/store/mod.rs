@@ -28,6 +28,7 @@ mod query;
 mod queue_files;
 mod queues;
 mod read;
+mod rebuild;
 mod recover;
 mod space;
 

@@ -1,7 +1,8 @@
 //! Opening a store: which files there are, where the commit log really ends, and what queues and index lack of it.
 //!
 //! ```text
-//! abort? ─▶ commit log files ─▶ consume queues ─▶ checkpoint ─▶ index ─▶ scan from a safe file:
+//! abort? ─▶ commit log files ─▶ consume queues ─▶ checkpoint ─▶ index (rebuild: what the scan misses) ─▶ scan from a
+//! safe file:
 //!    good record ─▶ dispatched if the queues may lack it       first bad byte ─▶ the log ends here, the rest is cut
 //! ```
 //! The rules are those of Apache `RocketMQ` 5.3.3 (`CommitLog.recoverNormally`, `recoverAbnormally`); there is no repair
@@ -18,12 +19,13 @@ use super::commit_log::Recovered;
 use super::config::StoreConfig;
 use super::dispatch::Derived;
 use super::error::StoreError;
-use super::index::Index;
+use super::index::{Distrusted, Index};
 use super::index_file::Shape;
 use super::json_file::sync_folder;
 use super::mapped_file::MappedFile;
 use super::queue_files::{QueueFiles, data_files};
 use super::queues::Queues;
+use super::rebuild;
 
 /// How the last stop was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,23 +56,28 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
     );
     let queues = Queues::load(config.root.join("consumequeue"), open_files)?;
     let checkpoint = Checkpoint::open(&config.root.join("checkpoint"))?;
+    let (index, distrusted) = load_index(config, &checkpoint, last_stop)?.unzip();
     let derived = Derived {
         queues,
-        index: load_index(config, &checkpoint, last_stop)?,
+        index,
         delay_levels: config.delay_levels.clone(),
     };
     let from = match last_stop {
         LastStop::Clean => Start::clean(&files, derived.queues.highest_end()),
         LastStop::Unclean => Start::unclean(&files, trusted_time(config, &checkpoint)),
     };
-    let found = scan(&files, &from, &derived, config)?;
+    let distrusted = distrusted.unwrap_or_default();
+    let behind = rebuild::distrusted(&files, &derived, distrusted, from.base(&files))?;
+    let mut found = scan(&files, &from, behind, &derived, config)?;
     if found.undispatched.is_none() {
         derived.queues.write()?;
     }
     for queue in derived.queues.all() {
         queue.truncate(found.end)?;
     }
-    reindex(&files, &derived, found.end)?;
+    let until = found.undispatched.unwrap_or(found.end);
+    let behind = rebuild::cut_off(&files, &derived, found.end, until)?;
+    found.undispatched = behind.or(found.undispatched);
     if found.last_record >= 0 {
         checkpoint
             .confirm
@@ -116,11 +123,12 @@ fn trusted_time(config: &StoreConfig, checkpoint: &Checkpoint) -> i64 {
     }
 }
 
+/// The index, and the files of it that are to be built again; `None` when it is switched off.
 fn load_index(
     config: &StoreConfig,
     checkpoint: &Checkpoint,
     last_stop: LastStop,
-) -> Result<Option<Index>, StoreError> {
+) -> Result<Option<(Index, Distrusted)>, StoreError> {
     if !config.message_index_enable {
         return Ok(None);
     }
@@ -201,6 +209,11 @@ impl Start {
             dispatch_from: i64::MIN,
         }
     }
+
+    /// Offset of the first byte looked at.
+    fn base(&self, files: &[MappedFile]) -> i64 {
+        files.get(self.file).map_or(0, MappedFile::base)
+    }
 }
 
 /// Store time of a file's first record; 0 if no record begins the file.
@@ -231,19 +244,20 @@ struct Found {
     undispatched: Option<i64>,
 }
 
+/// Looks at every record from `from` on. Nothing is dispatched if there are records before that must come first.
 fn scan(
     files: &[MappedFile],
     from: &Start,
+    undispatched: Option<i64>,
     derived: &Derived,
     config: &StoreConfig,
 ) -> Result<Found, StoreError> {
-    let base = files.get(from.file).map_or(0, MappedFile::base);
     let mut found = Found {
-        end: base,
+        end: from.base(files),
         last_record: -1,
         timestamp: 0,
         records: 0,
-        undispatched: None,
+        undispatched,
     };
     for file in files.get(from.file..).unwrap_or_default() {
         let mut rest = file.written();
@@ -276,34 +290,6 @@ fn scan(
         }
     }
     Ok(found)
-}
-
-/// The index may name records that were cut: those files are built again from the log.
-fn reindex(files: &[MappedFile], derived: &Derived, end: i64) -> Result<(), StoreError> {
-    let Some(index) = &derived.index else {
-        return Ok(());
-    };
-    // A log without any record is handled by the caller: everything derived from it goes.
-    let Some(from) = index.drop_from(end)? else {
-        return Ok(());
-    };
-    for file in files
-        .iter()
-        .filter(|file| file.end() > from && file.base() < end)
-    {
-        let mut at = from.max(file.base());
-        while at < end {
-            let rest = file
-                .written()
-                .get(usize::try_from(at - file.base()).unwrap_or(usize::MAX)..);
-            let Ok(record) = RecordView::parse(rest.unwrap_or_default()) else {
-                break;
-            };
-            index.put(&record)?;
-            at += i64::try_from(record.size()).unwrap_or(i64::MAX);
-        }
-    }
-    Ok(())
 }
 
 fn check(bytes: &[u8], crc: bool) -> Result<RecordView<'_>, RecordError> {

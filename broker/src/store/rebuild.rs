@@ -1,0 +1,97 @@
+//! Building derived data again from the commit log, for ranges that the scan of recovery does not cover.
+//!
+//! ```text
+//! index files of an unclean stop ─▶ first offset they covered ─┐
+//! index files that name cut records ─▶ the same of those ──────┴─▶ records of the log, in order ─▶ index
+//! ```
+
+use bindery_protocol::message::RecordView;
+use tracing::info;
+
+use super::dispatch::Derived;
+use super::error::StoreError;
+use super::index::{Distrusted, Index};
+use super::mapped_file::MappedFile;
+
+/// Calls `work` with every record that begins in `[from, until)`, its offset first; `false` ends the walk. A file is left
+/// at its first byte that is no record.
+pub(super) fn records(
+    files: &[MappedFile],
+    from: i64,
+    until: i64,
+    mut work: impl FnMut(i64, &RecordView<'_>) -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
+    let within = |file: &&MappedFile| file.end() > from && file.base() < until;
+    for file in files.iter().filter(within) {
+        let mut at = from.max(file.base());
+        while at < until {
+            let rest = usize::try_from(at - file.base())
+                .ok()
+                .and_then(|start| file.written().get(start..));
+            let Ok(record) = RecordView::parse(rest.unwrap_or_default()) else {
+                break;
+            };
+            if !work(at, &record)? {
+                return Ok(());
+            }
+            at = at.saturating_add(i64::try_from(record.size()).unwrap_or(i64::MAX));
+        }
+    }
+    Ok(())
+}
+
+/// Indexes again what the distrusted files covered up to `until`, where the scan of recovery begins. Gives back the first
+/// record for which there was no room: index items come in the order of the log, so nothing is to be dispatched before it.
+pub(super) fn distrusted(
+    files: &[MappedFile],
+    derived: &Derived,
+    distrusted: Distrusted,
+    until: i64,
+) -> Result<Option<i64>, StoreError> {
+    let full = match (&derived.index, distrusted.begin()) {
+        (Some(index), Some(begin)) => put(files, index, begin, until)?,
+        _ => None,
+    };
+    distrusted.remove()?;
+    Ok(full)
+}
+
+/// The index may name records behind `end`, where recovery cut the log: those files are built again up to `until`. Gives
+/// back the first record for which there was no room. Of a log without any record the caller leaves no index.
+pub(super) fn cut_off(
+    files: &[MappedFile],
+    derived: &Derived,
+    end: i64,
+    until: i64,
+) -> Result<Option<i64>, StoreError> {
+    let Some(index) = &derived.index else {
+        return Ok(None);
+    };
+    match index.drop_from(end)? {
+        Some(begin) => put(files, index, begin, until),
+        None => Ok(None),
+    }
+}
+
+/// Puts the keys of the records in `[from, until)` into the index. A full volume must not keep the store from opening: the
+/// first record without room is given back, and dispatch goes on there.
+fn put(
+    files: &[MappedFile],
+    index: &Index,
+    from: i64,
+    until: i64,
+) -> Result<Option<i64>, StoreError> {
+    let (mut full, mut count) = (None, 0_u64);
+    records(files, from, until, |at, record| {
+        match index.put(record) {
+            Err(StoreError::Full { .. }) => full = Some(at),
+            put => put?,
+        }
+        count += 1;
+        Ok(full.is_none())
+    })?;
+    if count > 0 {
+        info!(from, until, records = count, "keys indexed again");
+    }
+    Ok(full)
+}
