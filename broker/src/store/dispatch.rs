@@ -154,11 +154,13 @@ impl std::fmt::Debug for Dispatcher {
 }
 
 impl Dispatcher {
-    /// Goes on at `from`, the end of what recovery dispatched.
+    /// Goes on at `from`, the end of what recovery dispatched. When that is `behind` the log for want of space, it counts
+    /// as blocked: a new message would get a queue offset that a waiting record has.
     pub(super) fn new(
         derived: Derived,
         arrivals: Arc<dyn Arrivals>,
         from: i64,
+        behind: bool,
         timestamp: i64,
     ) -> Self {
         Self {
@@ -167,7 +169,7 @@ impl Dispatcher {
             position: Mutex::new(from),
             done: AtomicI64::new(from),
             timestamp: AtomicI64::new(timestamp),
-            blocked: AtomicBool::new(false),
+            blocked: AtomicBool::new(behind),
         }
     }
 

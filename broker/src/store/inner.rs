@@ -51,7 +51,8 @@ impl Inner {
             usize::try_from(config.commit_log_file_size).unwrap_or(0),
         );
         let timestamp = opened.log.timestamp;
-        let dispatcher = Dispatcher::new(opened.derived, arrivals, opened.dispatched, timestamp);
+        let (from, behind) = (opened.dispatched, opened.dispatched < opened.log.end);
+        let dispatcher = Dispatcher::new(opened.derived, arrivals, from, behind, timestamp);
         let log = CommitLog::new(
             dir,
             size,

@@ -264,6 +264,33 @@ fn keys_of_files_older_than_the_scan_are_found_after_a_crash() {
     (0..90).for_each(|n| place(&started(config()), n));
 }
 
+#[test]
+fn a_store_opened_on_a_full_volume_gives_no_offset_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    let mut sent = fill(&store, 60);
+    drop(store);
+    // The entries of the queue never reached the disk, and the index needs a new file.
+    assert!(!folder.path().join("consumequeue").exists());
+    fs::remove_dir_all(folder.path().join("index")).unwrap();
+    let mut config = small(folder.path());
+    config.space = Space::switchable();
+    let space = config.space.clone();
+    space.set_full(true);
+    let store = started(config);
+    let refused = store.append(&message("T", 0, b"no", b""));
+    assert!(matches!(
+        refused,
+        Err(AppendError::Store(StoreError::Full { .. }))
+    ));
+    space.set_full(false);
+    let appended = store.append(&message("T", 0, b"yes", b"")).unwrap();
+    assert_eq!(appended.queue_offset.0, 60);
+    sent.push(b"yes".to_vec());
+    assert_eq!(bodies(&store, "T", 0), sent);
+    assert_eq!(store.query("T", "k59", 32, 0, i64::MAX).records.len(), 1);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
