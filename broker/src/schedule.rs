@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 
 use crate::{
     state::Core,
-    store::{Everything, JsonFile, ReadLimits, ReadStatus},
+    store::{AppendError, Everything, JsonFile, ReadLimits, ReadStatus},
     table::{TableError, next_version},
 };
 
@@ -236,9 +236,16 @@ fn deliver_one(core: &Core, level: i32, bytes: &Bytes) -> Result<(), i64> {
             body: record.body(),
             properties: record.properties(),
         };
-        if let Err(error) = core.store.append(&message) {
-            tracing::warn!(topic, level, %error, "delayed message not delivered, tried again");
-            return Err(now.saturating_add(RETRY));
+        match core.store.append(&message) {
+            Ok(_) => {}
+            Err(error @ (AppendError::Closed | AppendError::Store(_))) => {
+                tracing::warn!(topic, level, %error, "delayed message not delivered, tried again");
+                return Err(now.saturating_add(RETRY));
+            }
+            // It never will be, and must not be in the way of those behind it.
+            Err(error) => {
+                tracing::error!(topic, level, offset = %record.physical_offset(), %error, "delayed message can't be delivered, left out");
+            }
         }
     } else {
         tracing::error!(level, offset = %record.physical_offset(), "delayed message without a real topic, left out");

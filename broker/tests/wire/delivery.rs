@@ -187,6 +187,22 @@ async fn a_message_given_back_comes_again_and_at_last_is_a_dead_letter() {
     let peer = fixture.peer().await;
     peer.consume("g", "c1", "T", "*").await;
     let (_, id) = peer
+#[tokio::test]
+async fn a_delayed_message_that_can_never_be_stored_does_not_stop_those_behind_it() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    let large = "b".repeat(1001);
+    peer.send("T", 0, &large, "DELAY\u{1}1\u{2}").await;
+    peer.send("T", 0, "small", "DELAY\u{1}1\u{2}").await;
+    let fixture = fixture
+        .restart_with(|config| config.max_message_size = 1000)
+        .await;
+    let peer = fixture.peer().await;
+    fixture.clock.advance(Duration::from_secs(1));
+    until(|| async { !peer.pull("T", 0, 0).await.messages.is_empty() }).await;
+    assert_eq!(peer.pull("T", 0, 0).await.bodies(), ["small"]);
+}
+
         .send(
             "T",
             0,

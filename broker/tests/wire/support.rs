@@ -58,10 +58,15 @@ impl Fixture {
 
     /// Stops the broker cleanly and starts it again on the same folder.
     pub(crate) async fn restart(self) -> Self {
+        self.restart_with(|_| {}).await
+    }
+
+    /// Stops the broker cleanly and starts it again on the same folder with another configuration.
+    pub(crate) async fn restart_with(self, change: impl FnOnce(&mut BrokerConfig)) -> Self {
         let Self {
             broker,
             clock,
-            config,
+            mut config,
             folder,
         } = self;
         broker.shutdown().await.unwrap();
@@ -69,6 +74,7 @@ impl Fixture {
             !config.store_path_root_dir.join("abort").exists(),
             "a clean stop leaves no abort file"
         );
+        change(&mut config);
         let broker = Broker::start(config.clone()).await.unwrap();
         Self {
             broker,
