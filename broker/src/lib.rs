@@ -14,6 +14,7 @@ pub mod config;
 
 mod hold;
 mod keep;
+mod limits;
 mod lock;
 pub mod namesrv;
 mod offset;

@@ -40,6 +40,8 @@ pub(crate) enum Refusal {
     Header(#[from] HeaderError),
     #[error("{0}")]
     Body(#[from] BodyError),
+    #[error("the body's field `{field}` is missing or empty")]
+    BodyField { field: &'static str },
     #[error(" request type {} not supported", code.0)]
     NotSupported { code: RequestCode },
     #[error("[OVERLOAD]system busy, start flow control for a while")]
@@ -87,6 +89,8 @@ pub(crate) enum Refusal {
     },
     #[error("batch request does not support retry group {topic}")]
     BatchToRetry { topic: String },
+    #[error("a batch holds ordinary messages only, this one has {what}")]
+    BatchKind { what: &'static str },
     #[error("message topic length too long {length}")]
     BatchTopicTooLong { length: usize },
     #[error("the message has no body")]
@@ -123,6 +127,17 @@ pub(crate) enum Refusal {
     GroupUnknown { group: String },
     #[error("The group name is not valid: {0}")]
     GroupName(bindery_protocol::names::NameError),
+    #[error(
+        "The group name has {length} characters, at most {most} are possible: topics are named after it"
+    )]
+    GroupTooLong { length: usize, most: usize },
+    #[error("{what} is {count}, it must be from {least} to {most}")]
+    QueueCount {
+        what: &'static str,
+        count: i32,
+        least: i32,
+        most: i32,
+    },
     #[error("subscription group no permission, {group}")]
     GroupForbidden { group: String },
     #[error("the topic[{topic}] pulling message is forbidden")]
@@ -180,6 +195,15 @@ pub(crate) enum Refusal {
         queue_id: i32,
         offset: i64,
     },
+    #[error(
+        "there is no offset {offset} of queue {queue_id} of topic {topic}, which has {queues} queues"
+    )]
+    CommitOutside {
+        topic: String,
+        queue_id: i32,
+        queues: i32,
+        offset: i64,
+    },
     #[error("{what} `{text}` is not understood")]
     BadText { what: &'static str, text: String },
     #[error("the record is not readable: {0}")]
@@ -196,6 +220,7 @@ impl Refusal {
         match self {
             Self::Header(_)
             | Self::Body(_)
+            | Self::BodyField { .. }
             | Self::NotYet { .. }
             | Self::TimerOff
             | Self::HalfMissing
@@ -218,6 +243,7 @@ impl Refusal {
             Self::NotSupported { .. } => ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
             Self::NoBody
             | Self::BatchToRetry { .. }
+            | Self::BatchKind { .. }
             | Self::BatchTopicTooLong { .. }
             | Self::MessageIllegal { .. }
             | Self::Batch(_) => ResponseCode::MESSAGE_ILLEGAL,
@@ -252,6 +278,9 @@ impl Refusal {
             | Self::SendQueue { .. }
             | Self::PullQueue { .. }
             | Self::GroupName(_)
+            | Self::GroupTooLong { .. }
+            | Self::QueueCount { .. }
+            | Self::CommitOutside { .. }
             | Self::BadText { .. } => ResponseCode::INVALID_PARAMETER,
             Self::ConsumerOffline { .. } => ResponseCode::CONSUMER_NOT_ONLINE,
             Self::ClientSilent { .. } => ResponseCode::CONSUME_MSG_TIMEOUT,

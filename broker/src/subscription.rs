@@ -13,6 +13,7 @@ use bindery_remoting::Clock;
 
 use crate::{
     config::BrokerConfig,
+    limits,
     refusal::Refusal,
     table::{ConfigTable, Durability, Entry, TableError},
 };
@@ -53,6 +54,10 @@ impl Entry for SubscriptionGroupConfig {
             file.subscription_group_table.into_values().collect(),
             file.data_version,
         )
+    }
+
+    fn admitted(self) -> Option<Self> {
+        limits::loaded_group(self)
     }
 }
 
@@ -95,10 +100,10 @@ impl Groups {
         self.table.entry(name)
     }
 
-    /// The group, made with the defaults when it is unknown, well named, and groups may be made.
+    /// The group, made with the defaults when it is unknown and groups may be made.
     ///
     /// # Errors
-    /// A failed write of the table.
+    /// A name that no group can have, and a failed write of the table.
     pub(crate) fn group(
         &self,
         name: &str,
@@ -106,8 +111,8 @@ impl Groups {
         if let Some(known) = self.table.entry(name) {
             return Ok(Some(known));
         }
-        if !(self.auto_create || names::is_system_group(name)) || names::check_group(name).is_err()
-        {
+        limits::group(name)?;
+        if !(self.auto_create || names::is_system_group(name)) {
             return Ok(None);
         }
         let (group, made) = self
@@ -145,7 +150,14 @@ mod tests {
             Groups::open(dir.path(), &BrokerConfig::default(), Durability::Process).unwrap();
         let made = groups.group("CG").unwrap().unwrap();
         assert_eq!((made.retry_max_times, made.retry_queue_nums), (16, 1));
-        assert!(groups.group("no good").unwrap().is_none());
+        assert!(matches!(
+            groups.group("no good"),
+            Err(Refusal::GroupName(_))
+        ));
+        assert!(matches!(
+            groups.group(&"g".repeat(249)),
+            Err(Refusal::GroupTooLong { .. })
+        ));
 
         let off = BrokerConfig {
             auto_create_subscription_group: false,

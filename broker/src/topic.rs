@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::{
     config::BrokerConfig,
+    limits::{self, MOST_QUEUES},
     refusal::Refusal,
     table::{ConfigTable, Durability, Entry, TableError},
 };
@@ -48,6 +49,10 @@ impl Entry for TopicConfig {
             file.topic_config_table.into_values().collect(),
             file.data_version,
         )
+    }
+
+    fn admitted(self) -> Option<Self> {
+        limits::loaded_topic(self)
     }
 }
 
@@ -172,7 +177,9 @@ impl Topics {
             topic_sys_flag,
             ..TopicConfig::new(
                 name,
-                client_queues.min(template.write_queue_nums).max(0),
+                client_queues
+                    .min(template.write_queue_nums)
+                    .clamp(1, MOST_QUEUES),
                 template.perm & !PERM_INHERIT,
             )
         };
@@ -342,6 +349,13 @@ mod tests {
                 .write_queue_nums,
             8
         );
+        topics.remove("U").unwrap();
+        for none in [0, -1] {
+            let made = topics.for_send("U", "TBW102", none, 0).unwrap();
+            assert_eq!((made.read_queue_nums, made.write_queue_nums), (1, 1));
+            topics.remove("U").unwrap();
+        }
+        topics.for_send("U", "TBW102", 16, 0).unwrap();
         let names = |seen| {
             topics
                 .changed_since(seen)

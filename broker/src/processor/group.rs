@@ -3,17 +3,17 @@ use bindery_protocol::{
     bodies::{self, SubscriptionGroupConfig, SubscriptionGroupTable},
     frame::{Frame, Reply},
     headers::{DeleteGroupHeader, GroupHeader},
-    names,
 };
 use bindery_remoting::Connection;
 
 use super::Answer;
-use crate::{refusal::Refusal, state::Core};
+use crate::{limits, refusal::Refusal, state::Core};
 
 /// 200: creates or changes a group.
 pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let group: SubscriptionGroupConfig = bodies::from_slice(&frame.body)?;
-    names::check_group(&group.group_name).map_err(Refusal::GroupName)?;
+    limits::group(&group.group_name)?;
+    limits::queues("retryQueueNums", group.retry_queue_nums, 0)?;
     core.groups.put(group)?;
     Ok(Reply::ok())
 }

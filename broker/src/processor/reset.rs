@@ -21,7 +21,7 @@ pub(super) fn reset(core: &Core, _: &Connection, frame: &Frame) -> Answer {
         });
     }
     let queues = if header.queue_id >= 0 {
-        header.queue_id..header.queue_id + 1
+        header.queue_id..header.queue_id.saturating_add(1)
     } else {
         0..config.read_queue_nums
     };

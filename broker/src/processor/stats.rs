@@ -35,19 +35,17 @@ pub(super) fn topic(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: TopicHeader<'_> = frame.header()?;
     let name: &str = &header.topic;
     let topic = core.topics.known(name)?;
-    let offset_table: QueueMap<TopicOffset> =
-        (0..topic.read_queue_nums.max(topic.write_queue_nums))
-            .map(|queue_id| {
-                let max = core.store.max_offset(name, queue_id);
-                let last = QueueOffset(max.0 - 1);
-                let offset = TopicOffset {
-                    last_update_timestamp: core.store.store_time(name, queue_id, last).unwrap_or(0),
-                    max_offset: max.0,
-                    min_offset: core.store.min_offset(name, queue_id).0.max(0),
-                };
-                (queue(core, name, queue_id), offset)
-            })
-            .collect();
+    let mut offset_table: QueueMap<TopicOffset> = QueueMap::default();
+    for queue_id in 0..topic.read_queue_nums.max(topic.write_queue_nums) {
+        let max = core.store.max_offset(name, queue_id);
+        let last = QueueOffset(max.0 - 1);
+        let offset = TopicOffset {
+            last_update_timestamp: core.store.store_time(name, queue_id, last).unwrap_or(0),
+            max_offset: max.0,
+            min_offset: core.store.min_offset(name, queue_id).0.max(0),
+        };
+        offset_table.insert(queue(core, name, queue_id), offset);
+    }
     let topic_put_tps = core.stats.topic_put.per_second(name, core.now());
     Ok(Reply::ok().body(bodies::to_vec(&TopicStatsTable {
         offset_table,
@@ -59,10 +57,10 @@ pub(super) fn topic(core: &Core, _: &Connection, frame: &Frame) -> Answer {
 pub(super) fn consumption(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: ConsumeStatsHeader<'_> = frame.header()?;
     let group: &str = &header.consumer_group;
-    let topics: Vec<String> = match (header.topic.as_deref(), header.topic_list.as_deref()) {
-        (Some(topic), _) if !topic.is_empty() => vec![topic.to_owned()],
+    let topics: BTreeSet<String> = match (header.topic.as_deref(), header.topic_list.as_deref()) {
+        (Some(topic), _) if !topic.is_empty() => BTreeSet::from([topic.to_owned()]),
         (_, Some(list)) if !list.is_empty() => list.split(';').map(str::to_owned).collect(),
-        _ => core.offsets.topics_of(group),
+        _ => core.offsets.topics_of(group).into_iter().collect(),
     };
     let mut stats = ConsumeStats::default();
     for topic in topics {

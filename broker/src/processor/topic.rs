@@ -8,7 +8,7 @@ use bindery_protocol::{
 use bindery_remoting::Connection;
 
 use super::Answer;
-use crate::{refusal::Refusal, state::Core};
+use crate::{limits, refusal::Refusal, state::Core};
 
 /// Attributes this broker understands, with the values it can honour.
 const ATTRIBUTES: [(&str, &[&str]); 4] = [
@@ -36,17 +36,8 @@ pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
             what: "topicFilterType",
             text: header.topic_filter_type.clone().into_owned(),
         })?;
-    for (what, queues) in [
-        ("readQueueNums", header.read_queue_nums),
-        ("writeQueueNums", header.write_queue_nums),
-    ] {
-        if !(0..=MOST_QUEUES).contains(&queues) {
-            return Err(Refusal::BadText {
-                what,
-                text: queues.to_string(),
-            });
-        }
-    }
+    limits::queues("readQueueNums", header.read_queue_nums, 1)?;
+    limits::queues("writeQueueNums", header.write_queue_nums, 1)?;
     let known = core.topics.topic(name);
     let mut attributes = known
         .as_ref()
@@ -75,9 +66,6 @@ pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     core.holds.disturb_topic(name);
     Ok(Reply::ok())
 }
-
-/// Most queues a topic may have: each costs files once it is written.
-const MOST_QUEUES: i32 = 65_536;
 
 /// Applies `+key=value` or `-key`.
 fn change_attribute(

@@ -37,6 +37,8 @@ pub(crate) trait Entry:
     fn pack(entries: Vec<Arc<Self>>, version: DataVersion) -> Self::File;
     /// The table's content.
     fn unpack(file: Self::File) -> (Vec<Self>, DataVersion);
+    /// The entry, read from a file, as it may be used; none when it can't be.
+    fn admitted(self) -> Option<Self>;
 }
 
 /// Why a table can't be read or changed.
@@ -106,14 +108,21 @@ impl<T: Entry> ConfigTable<T> {
         let (entries, version) = loaded.map(T::unpack).unwrap_or_default();
         let mut entries: HashMap<_, _> = entries
             .into_iter()
+            .filter_map(Entry::admitted)
             .map(|entry| (entry.name().to_owned(), Arc::new(entry)))
             .collect();
         let (journal, changes): (Journal<T>, _) = Journal::open(&path, durability)?;
         for change in changes {
             match change {
-                Change::Put(entry) => entries.insert(entry.name().to_owned(), Arc::new(entry)),
-                Change::Remove(name) => entries.remove(&name),
-            };
+                Change::Put(entry) => {
+                    if let Some(entry) = entry.admitted() {
+                        entries.insert(entry.name().to_owned(), Arc::new(entry));
+                    }
+                }
+                Change::Remove(name) => {
+                    entries.remove(&name);
+                }
+            }
         }
         Ok(Self {
             state: RwLock::new(State {

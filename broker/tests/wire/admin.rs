@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use bindery_broker::{Broker, BrokerConfig, NameServer, NameServerConfig};
 use bindery_protocol::{
-    bodies::{self, ConsumeStats, ConsumerConnection, RouteData, TopicStatsTable},
+    bodies::{
+        self, ConsumeStats, ConsumerConnection, RouteData, SubscriptionGroupConfig, TopicStatsTable,
+    },
     codes::{RequestCode, ResponseCode},
     frame::Request,
     headers::{QueryMessageHeader, ResetOffsetHeader, RouteHeader},
@@ -155,6 +157,70 @@ async fn figures_of_topic_group_and_connections_are_true() {
         other.call(request.clone()).await.response_code() == ResponseCode::CONSUMER_NOT_ONLINE
     })
     .await;
+}
+
+#[tokio::test]
+async fn counts_of_queues_are_bounded_in_requests_and_in_files() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    for queues in [-1, 65_537, i32::MAX] {
+        let group = SubscriptionGroupConfig {
+            retry_queue_nums: queues,
+            ..SubscriptionGroupConfig::new("g")
+        };
+        let request = Request::new(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
+            .body(bodies::to_vec(&group).unwrap());
+        let remark = peer.refused(request, ResponseCode::INVALID_PARAMETER).await;
+        assert!(remark.starts_with("retryQueueNums is"), "{remark}");
+    }
+    for (reads, writes) in [(0, 1), (1, 0), (65_537, 1)] {
+        let mut request = topic_request(RequestCode::UPDATE_AND_CREATE_TOPIC, "T");
+        request.ext.put("defaultTopic", "TBW102");
+        request.ext.put_integer("readQueueNums", reads);
+        request.ext.put_integer("writeQueueNums", writes);
+        request.ext.put_integer("perm", 6);
+        request.ext.put("topicFilterType", "SINGLE_TAG");
+        request.ext.put("order", "false");
+        let remark = peer.refused(request, ResponseCode::INVALID_PARAMETER).await;
+        assert!(remark.contains("QueueNums is"), "{remark}");
+    }
+
+    let fixture = fixture
+        .restart_with(|config| {
+            let file = config.store_path_root_dir.join("config/topics.json");
+            let text = std::fs::read_to_string(&file).unwrap();
+            let entry = r#""topicConfigTable": {"Huge":{"order":false,"perm":6,"readQueueNums":2147483647,"topicFilterType":"SINGLE_TAG","topicName":"Huge","topicSysFlag":0,"writeQueueNums":2147483647},"#;
+            let edited = text.replacen(r#""topicConfigTable": {"#, entry, 1);
+            assert_ne!(text, edited, "{text}");
+            std::fs::write(file, edited).unwrap();
+        })
+        .await;
+    let peer = fixture.peer().await;
+    let stats = peer
+        .ok(topic_request(RequestCode::GET_TOPIC_STATS_INFO, "Huge"))
+        .await;
+    let stats: TopicStatsTable = bodies::from_slice(&stats.body).unwrap();
+    assert_eq!(stats.offset_table.len(), 65_536);
+}
+
+#[tokio::test]
+async fn a_topic_listed_twice_is_counted_once() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    for _ in 0..3 {
+        peer.send("T", 0, "x", "").await;
+    }
+    peer.call(pull_request("g", "T", 0, 0, 4, 0)).await;
+    fixture.clock.advance(Duration::from_secs(1));
+    let mut figures = Vec::new();
+    for list in ["T", "T;T;T"] {
+        let mut request = Request::new(RequestCode::GET_CONSUME_STATS);
+        request.ext.put("consumerGroup", "g");
+        request.ext.put("topicList", list);
+        let stats: ConsumeStats = bodies::from_slice(&peer.ok(request).await.body).unwrap();
+        figures.push((stats.offset_table.len(), stats.consume_tps.to_string()));
+    }
+    assert_eq!(figures, [(4, "0.05".to_owned()), (4, "0.05".to_owned())]);
 }
 
 #[tokio::test]

@@ -170,7 +170,7 @@ async fn send_back(peer: &Peer, message_id: &str, level: i32, limit: i32) {
     let (_, offset) = id::parse_offset_msg_id(message_id).unwrap();
     let header = SendBackHeader {
         offset: offset.0,
-        group: "g".into(),
+        group: group.to_owned().into(),
         delay_level: level,
         origin_msg_id: None,
         origin_topic: Some("T".into()),
@@ -191,19 +191,40 @@ async fn a_message_given_back_comes_again_and_at_last_is_a_dead_letter() {
 async fn a_delayed_message_that_can_never_be_stored_does_not_stop_those_behind_it() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
-    let large = "b".repeat(1001);
-    peer.send("T", 0, &large, "DELAY\u{1}1\u{2}").await;
-    peer.send("T", 0, "small", "DELAY\u{1}1\u{2}").await;
-    let fixture = fixture
-        .restart_with(|config| config.max_message_size = 1000)
-        .await;
-    let peer = fixture.peer().await;
+    let (_, id) = peer.send("T", 0, "x", "").await;
+    let topics = || async {
+        let all = peer
+            .ok(Request::new(RequestCode::GET_ALL_TOPIC_CONFIG))
+            .await;
+        String::from_utf8_lossy(&all.body).contains("%RETRY%")
+    };
+    for length in [249, 255] {
+        let group = "g".repeat(length);
+        let remark = peer
+            .refused(
+                send_back_request(&group, &id, 1, 16),
+                ResponseCode::INVALID_PARAMETER,
+            )
+            .await;
+        assert!(remark.contains("at most 248 are possible"), "{remark}");
+        let pull = pull_request(&group, "T", 0, 0, 4, 0);
+        peer.refused(pull, ResponseCode::INVALID_PARAMETER).await;
+    }
+    assert!(!topics().await);
+
+    let longest = "g".repeat(248);
+    peer.ok(send_back_request(&longest, &id, 1, 16)).await;
     fixture.clock.advance(Duration::from_secs(1));
     until(|| async { !peer.pull("T", 0, 0).await.messages.is_empty() }).await;
     assert_eq!(peer.pull("T", 0, 0).await.bodies(), ["small"]);
 }
 
         .send(
+    peer.ok(send_back_request("g", message_id, level, limit))
+        .await;
+}
+
+fn send_back_request(group: &str, message_id: &str, level: i32, limit: i32) -> Request {
             "T",
             0,
             "poison",
