@@ -4,6 +4,7 @@
 //! pull finds nothing ─▶ Holds::hold ─▶ by topic and queue ──┐
 //! store appends ─▶ Holds::arrived (its filter) ─▶ ready ────┼─▶ one runner task ─▶ the pull is run again, and answered
 //! earliest deadline ─▶ the runner's only sleep ─────────────┘
+//! its client is gone ─▶ Holds::forget ─▶ dropped, its place is free
 //! ```
 //! Nothing is timed per pull: the runner sleeps until the earliest deadline, and not at all while nothing waits.
 use std::{
@@ -14,7 +15,7 @@ use std::{
     },
 };
 
-use bindery_remoting::Clock;
+use bindery_remoting::{Clock, ConnectionId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +38,8 @@ pub(crate) trait Waiting: Send + 'static {
     fn offset(&self) -> i64;
     /// When it gives up, in milliseconds.
     fn deadline(&self) -> i64;
+    /// Whose pull it is.
+    fn connection(&self) -> ConnectionId;
     /// Whether a message with this tags code and property text is for it.
     fn matches(&self, tags_code: i64, properties: &[u8]) -> bool;
 }
@@ -58,7 +61,8 @@ pub(crate) struct Holds<P> {
 struct State<P> {
     next: u64,
     held: HashMap<u64, P>,
-    queues: HashMap<String, HashMap<i32, Vec<u64>>>,
+    queues: HashMap<String, HashMap<i32, BTreeSet<u64>>>,
+    connections: HashMap<ConnectionId, BTreeSet<u64>>,
     deadlines: BTreeSet<(i64, u64)>,
     ready: Vec<(P, Wake)>,
 }
@@ -70,6 +74,7 @@ impl<P: Waiting> Holds<P> {
             next: 0,
             held: HashMap::new(),
             queues: HashMap::new(),
+            connections: HashMap::new(),
             deadlines: BTreeSet::new(),
             ready: Vec::new(),
         };
@@ -97,8 +102,10 @@ impl<P: Waiting> Holds<P> {
             state.queues.insert(pull.topic().to_owned(), HashMap::new());
         }
         if let Some(queues) = state.queues.get_mut(pull.topic()) {
-            queues.entry(pull.queue_id()).or_default().push(id);
+            queues.entry(pull.queue_id()).or_default().insert(id);
         }
+        let connection = pull.connection();
+        state.connections.entry(connection).or_default().insert(id);
         state.held.insert(id, pull);
         self.count.store(state.held.len(), Ordering::SeqCst);
         drop(state);
@@ -114,6 +121,19 @@ impl<P: Waiting> Holds<P> {
         let pull = state.remove(id);
         self.count.store(state.held.len(), Ordering::SeqCst);
         pull
+    }
+
+    /// Drops the waiting pulls of a connection that ended: nobody would read the answers.
+    pub(crate) fn forget(&self, connection: ConnectionId) {
+        let mut state = self.state();
+        let Some(ids) = state.connections.remove(&connection) else {
+            return;
+        };
+        let gone: Vec<P> = ids.into_iter().filter_map(|id| state.remove(id)).collect();
+        self.count.store(state.held.len(), Ordering::SeqCst);
+        drop(state);
+        // What a pull owns may do more at its end than a lock should be held for.
+        drop(gone);
     }
 
     /// A message is readable: `after` is the queue offset behind it.
@@ -238,13 +258,19 @@ impl<P: Waiting> State<P> {
         self.deadlines.remove(&(pull.deadline(), id));
         if let Some(queues) = self.queues.get_mut(pull.topic()) {
             if let Some(ids) = queues.get_mut(&pull.queue_id()) {
-                ids.retain(|held| *held != id);
+                ids.remove(&id);
                 if ids.is_empty() {
                     queues.remove(&pull.queue_id());
                 }
             }
             if queues.is_empty() {
                 self.queues.remove(pull.topic());
+            }
+        }
+        if let Some(ids) = self.connections.get_mut(&pull.connection()) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.connections.remove(&pull.connection());
             }
         }
         Some(pull)
@@ -261,6 +287,7 @@ mod tests {
         offset: i64,
         deadline: i64,
         tag: Option<i64>,
+        connection: u64,
     }
 
     impl Waiting for Pull {
@@ -276,6 +303,9 @@ mod tests {
         fn deadline(&self) -> i64 {
             self.deadline
         }
+        fn connection(&self) -> ConnectionId {
+            ConnectionId(self.connection)
+        }
         fn matches(&self, tags_code: i64, _: &[u8]) -> bool {
             self.tag.is_none_or(|tag| tag == tags_code)
         }
@@ -287,6 +317,7 @@ mod tests {
             offset,
             deadline,
             tag: None,
+            connection: 1,
         }
     }
 
@@ -320,7 +351,38 @@ mod tests {
         assert_eq!(holds.sleeping_until.load(Ordering::SeqCst), 30);
         assert_eq!(holds.due(30).len(), 1);
         assert_eq!(holds.sleeping_until.load(Ordering::SeqCst), NEVER);
-        assert!(holds.state().queues.is_empty());
+        assert!(holds.state().queues.is_empty() && holds.state().connections.is_empty());
+    }
+
+    #[test]
+    fn the_pulls_of_a_connection_that_ended_leave_their_places() {
+        let holds = Holds::new(2);
+        let other = Pull {
+            connection: 2,
+            ..pull(0, 0, 10)
+        };
+        assert!(holds.hold(pull(0, 0, NEVER)).is_ok() && holds.hold(other.clone()).is_ok());
+        assert!(holds.hold(pull(1, 0, NEVER)).is_err());
+        holds.forget(ConnectionId(1));
+        assert_eq!(holds.len(), 1);
+        assert!(holds.hold(pull(1, 0, NEVER)).is_ok());
+        holds.forget(ConnectionId(1));
+        holds.forget(ConnectionId(3));
+        holds.arrived("T", 0, 1, 0, b"");
+        assert_eq!(holds.due(0), [(other, Wake::Arrival)]);
+        assert!(holds.state().queues.is_empty() && holds.state().deadlines.is_empty());
+        assert!(holds.state().connections.is_empty());
+    }
+
+    #[test]
+    fn a_hundred_thousand_pulls_of_one_queue_are_woken_at_once() {
+        let holds = Holds::new(100_000);
+        for _ in 0..100_000 {
+            assert!(holds.hold(pull(0, 0, 10)).is_ok());
+        }
+        // Quadratic removal would take minutes here.
+        holds.arrived("T", 0, 1, 0, b"");
+        assert_eq!(holds.due(0).len(), 100_000);
     }
 
     #[test]

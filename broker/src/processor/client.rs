@@ -149,6 +149,7 @@ fn notify(core: &Core, group: &str) {
         core.clients.notify(group);
     }
 }
+    core.holds.forget(id);
 
 /// Closes connections whose clients have been silent for too long, until the broker stops. Sleeps only while somebody
 /// is connected.

@@ -13,7 +13,7 @@ use bindery_protocol::{
     headers::{PullHeader, PullReply},
     message::QueueOffset,
 };
-use bindery_remoting::{Connection, Responder};
+use bindery_remoting::{Connection, ConnectionId, Responder};
 use bytes::Bytes;
 
 use super::{Exchange, answer};
@@ -31,6 +31,9 @@ const COMMIT_OFFSET: i32 = 1;
 const SUSPEND: i32 = 2;
 /// The request carries its own subscription.
 const SUBSCRIPTION: i32 = 4;
+
+/// Longest wait, in milliseconds, whatever the request asks for: Apache's clients ask for 20 s or 30 s.
+const LONGEST_WAIT: i64 = 60_000;
 
 /// A pull that passed the checks.
 struct Pull {
@@ -64,6 +67,9 @@ impl Waiting for HeldPull {
     }
     fn deadline(&self) -> i64 {
         self.deadline
+    }
+    fn connection(&self) -> ConnectionId {
+        self.connection.id()
     }
     fn matches(&self, tags_code: i64, properties: &[u8]) -> bool {
         self.pull.filter.matches_arrival(tags_code, properties)
@@ -102,11 +108,11 @@ pub(super) fn pull(core: &Arc<Core>, exchange: Exchange) {
         return responder.send(pull.reply(core, read));
     }
     let patience = if core.config.long_polling_enable {
-        header.suspend_timeout_millis.max(0)
+        header.suspend_timeout_millis
     } else {
         i64::try_from(core.config.short_polling_time_mills).unwrap_or(i64::MAX)
     };
-    let deadline = core.now().saturating_add(patience);
+    let deadline = core.now() + patience.clamp(0, LONGEST_WAIT);
     hold(
         core,
         HeldPull {
@@ -118,8 +124,9 @@ pub(super) fn pull(core: &Arc<Core>, exchange: Exchange) {
     );
 }
 
-/// Lets a pull wait, unless a message came between the read that found nothing and this.
+/// Lets a pull wait, unless its client went or a message came between the read that found nothing and this.
 fn hold(core: &Arc<Core>, mut held: HeldPull) {
+    let connection = held.connection.clone();
     loop {
         let (group, topic) = (held.pull.group.clone(), held.pull.topic.clone());
         let (queue_id, offset) = (held.pull.queue_id, held.pull.offset);
@@ -132,6 +139,11 @@ fn hold(core: &Arc<Core>, mut held: HeldPull) {
                 return responder.send(pull.reply(core, read));
             }
         };
+        // A connection that ended meanwhile was told of already, and nobody would take its pull out again.
+        if connection.is_closed() {
+            core.holds.forget(connection.id());
+            return;
+        }
         let pending = core.store.max_offset(&topic, queue_id).0 > offset
             || core.offsets.reset_pending(&group, &topic, queue_id);
         if !pending {

@@ -68,6 +68,27 @@ async fn a_waiting_pull_ends_when_its_time_is_over() {
 }
 
 #[tokio::test]
+async fn no_pull_waits_for_longer_than_a_minute_nor_for_a_client_that_went() {
+    let fixture = Fixture::start().await;
+    let (peer, other) = (fixture.peer().await, fixture.peer().await);
+    peer.send("T", 0, "old", "").await;
+    let pull = waiting_pull(&peer, pull_request("g", "T", 0, 1, 2 | 4, i64::MAX)).await;
+    fixture.clock.advance(Duration::from_secs(60));
+    assert_eq!(pull.await.unwrap().code, ResponseCode::PULL_NOT_FOUND);
+
+    // Nobody waits for the answer of this one: its connection is closed by the test.
+    let connection = peer.connection.clone();
+    let pull = tokio::spawn(async move {
+        let request = pull_request("g", "T", 0, 1, 2 | 4, 15_000);
+        connection.call(request, Duration::from_secs(30)).await
+    });
+    held(&other, 1).await;
+    peer.connection.close();
+    held(&other, 0).await;
+    assert!(pull.await.unwrap().is_err());
+}
+
+#[tokio::test]
 async fn a_message_of_another_tag_does_not_end_the_wait() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
@@ -166,7 +187,28 @@ async fn a_level_above_the_highest_is_lowered_to_it() {
     assert_eq!(pulled.messages[0].properties.get("DELAY"), Some("18"));
 }
 
+#[tokio::test]
+async fn a_delayed_message_that_can_never_be_stored_does_not_stop_those_behind_it() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    let large = "b".repeat(1001);
+    peer.send("T", 0, &large, "DELAY\u{1}1\u{2}").await;
+    peer.send("T", 0, "small", "DELAY\u{1}1\u{2}").await;
+    let fixture = fixture
+        .restart_with(|config| config.max_message_size = 1000)
+        .await;
+    let peer = fixture.peer().await;
+    fixture.clock.advance(Duration::from_secs(1));
+    until(|| async { !peer.pull("T", 0, 0).await.messages.is_empty() }).await;
+    assert_eq!(peer.pull("T", 0, 0).await.bodies(), ["small"]);
+}
+
 async fn send_back(peer: &Peer, message_id: &str, level: i32, limit: i32) {
+    peer.ok(send_back_request("g", message_id, level, limit))
+        .await;
+}
+
+fn send_back_request(group: &str, message_id: &str, level: i32, limit: i32) -> Request {
     let (_, offset) = id::parse_offset_msg_id(message_id).unwrap();
     let header = SendBackHeader {
         offset: offset.0,
@@ -177,18 +219,11 @@ async fn send_back(peer: &Peer, message_id: &str, level: i32, limit: i32) {
         unit_mode: false,
         max_reconsume_times: Some(limit),
     };
-    peer.ok(Request::new(RequestCode::CONSUMER_SEND_MSG_BACK).with(&header))
-        .await;
+    Request::new(RequestCode::CONSUMER_SEND_MSG_BACK).with(&header)
 }
 
 #[tokio::test]
-async fn a_message_given_back_comes_again_and_at_last_is_a_dead_letter() {
-    let fixture = Fixture::start().await;
-    let peer = fixture.peer().await;
-    peer.consume("g", "c1", "T", "*").await;
-    let (_, id) = peer
-#[tokio::test]
-async fn a_delayed_message_that_can_never_be_stored_does_not_stop_those_behind_it() {
+async fn a_group_whose_retry_topic_would_be_too_long_is_refused_and_nothing_made() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
     let (_, id) = peer.send("T", 0, "x", "").await;
@@ -215,16 +250,17 @@ async fn a_delayed_message_that_can_never_be_stored_does_not_stop_those_behind_i
     let longest = "g".repeat(248);
     peer.ok(send_back_request(&longest, &id, 1, 16)).await;
     fixture.clock.advance(Duration::from_secs(1));
-    until(|| async { !peer.pull("T", 0, 0).await.messages.is_empty() }).await;
-    assert_eq!(peer.pull("T", 0, 0).await.bodies(), ["small"]);
+    let retry = format!("%RETRY%{longest}");
+    until(|| async { !peer.pull(&retry, 0, 0).await.messages.is_empty() }).await;
 }
 
+#[tokio::test]
+async fn a_message_given_back_comes_again_and_at_last_is_a_dead_letter() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    peer.consume("g", "c1", "T", "*").await;
+    let (_, id) = peer
         .send(
-    peer.ok(send_back_request("g", message_id, level, limit))
-        .await;
-}
-
-fn send_back_request(group: &str, message_id: &str, level: i32, limit: i32) -> Request {
             "T",
             0,
             "poison",
