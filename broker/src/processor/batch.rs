@@ -6,7 +6,7 @@
 use bindery_protocol::{
     frame::Frame,
     headers::SendHeader,
-    message::{NewMessage, SysFlag, batch, property},
+    message::{NewMessage, SysFlag, Transaction, batch, property},
     names,
 };
 use bindery_remoting::Connection;
@@ -51,6 +51,9 @@ pub(super) fn store(
             broker: core.address.ip().to_string(),
         });
     }
+    if let Some(what) = extraordinary(SysFlag(header.sys_flag), &facts) {
+        return Err(Refusal::BatchKind { what });
+    }
     let made = facts.unique_key.is_none().then(|| core.ids.next_id());
     let unique_key = facts
         .unique_key
@@ -92,6 +95,19 @@ pub(super) fn store(
         unique_key: unique_key.to_owned(),
         appended,
     })
+}
+
+/// What makes a batch more than ordinary messages: its members would be stored as if it were not there.
+fn extraordinary(sys_flag: SysFlag, facts: &Facts<'_>) -> Option<&'static str> {
+    if sys_flag.transaction() != Transaction::None {
+        Some("a transaction state")
+    } else if facts.delay_level > 0 {
+        Some("a delay level")
+    } else if facts.timer {
+        Some("a timer property")
+    } else {
+        None
+    }
 }
 
 /// What every member of a batch gets after its own properties: those of the batch, and the broker's.

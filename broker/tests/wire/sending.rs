@@ -234,6 +234,32 @@ async fn a_bad_header_is_answered_and_the_connection_goes_on() {
     let remark = peer
         .refused(
             Request::new(RequestCode(9999)),
+    for (sys_flag, properties) in [
+        (4, ""),
+        (8, ""),
+        (12, ""),
+        (0, "DELAY\u{1}3\u{2}"),
+        (0, "TIMER_DELAY_MS\u{1}1000\u{2}"),
+        (0, "TIMER_DELIVER_MS\u{1}1000\u{2}DELAY\u{1}1\u{2}"),
+    ] {
+        let header = SendHeader {
+            sys_flag,
+            properties: Some(properties.into()),
+            ..header.clone()
+        };
+        for code in [
+            RequestCode::SEND_BATCH_MESSAGE,
+            RequestCode::SEND_MESSAGE_V2,
+        ] {
+            let request = Request::new(code).with(&header).body(request.body.clone());
+            let remark = peer.refused(request, ResponseCode::MESSAGE_ILLEGAL).await;
+            assert!(
+                remark.starts_with("a batch holds ordinary messages only"),
+                "{remark}"
+            );
+        }
+    }
+
             ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
         )
         .await;
