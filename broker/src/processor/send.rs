@@ -163,7 +163,8 @@ fn admit(
             unit,
         )?
     };
-    if header.queue_id >= topic.read_queue_nums.max(topic.write_queue_nums) {
+    let nothing_to_choose = header.queue_id < 0 && topic.write_queue_nums <= 0;
+    if nothing_to_choose || header.queue_id >= topic.read_queue_nums.max(topic.write_queue_nums) {
         return Err(Refusal::SendQueue {
             queue_id: header.queue_id,
             topic_config: describe(&topic),

@@ -154,6 +154,37 @@ async fn a_negative_queue_id_leaves_the_choice_to_the_broker() {
     let answer = peer.ok(send_request("T", -1, "x", "")).await;
     let reply: SendReply<'_> = answer.header().unwrap();
     assert!((0..4).contains(&reply.queue_id));
+    let mut request = send_request("U", -1, "x", "");
+    request.ext.put("d", "0");
+    let answer = peer.ok(request).await;
+    assert_eq!(answer.header::<SendReply<'_>>().unwrap().queue_id, 0);
+    assert_eq!(peer.pull("U", 0, 0).await.bodies(), ["x"]);
+}
+
+#[tokio::test]
+async fn a_topic_without_queues_to_write_to_takes_nothing() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    peer.send("T", 0, "x", "").await;
+    let fixture = fixture
+        .restart_with(|config| {
+            let file = config.store_path_root_dir.join("config/topics.json");
+            let text = std::fs::read_to_string(&file).unwrap();
+            let place = text.find(r#""topicName": "T","#).unwrap();
+            let (before, of_topic) = text.split_at(place);
+            let closed = of_topic.replacen(r#""writeQueueNums": 4"#, r#""writeQueueNums": 0"#, 1);
+            std::fs::write(file, format!("{before}{closed}")).unwrap();
+        })
+        .await;
+    let peer = fixture.peer().await;
+    let remark = peer
+        .refused(
+            send_request("T", -1, "y", ""),
+            ResponseCode::INVALID_PARAMETER,
+        )
+        .await;
+    assert!(remark.contains("writeQueueNums=0"), "{remark}");
+    assert_eq!(peer.pull("T", 0, 0).await.bodies(), ["x"]);
 }
 
 #[tokio::test]
@@ -203,6 +234,32 @@ async fn a_batch_is_stored_as_single_messages_with_consecutive_offsets() {
         )
     );
 
+    for (sys_flag, properties) in [
+        (4, ""),
+        (8, ""),
+        (12, ""),
+        (0, "DELAY\u{1}3\u{2}"),
+        (0, "TIMER_DELAY_MS\u{1}1000\u{2}"),
+        (0, "TIMER_DELIVER_MS\u{1}1000\u{2}DELAY\u{1}1\u{2}"),
+    ] {
+        let header = SendHeader {
+            sys_flag,
+            properties: Some(properties.into()),
+            ..header.clone()
+        };
+        for code in [
+            RequestCode::SEND_BATCH_MESSAGE,
+            RequestCode::SEND_MESSAGE_V2,
+        ] {
+            let request = Request::new(code).with(&header).body(request.body.clone());
+            let remark = peer.refused(request, ResponseCode::MESSAGE_ILLEGAL).await;
+            assert!(
+                remark.starts_with("a batch holds ordinary messages only"),
+                "{remark}"
+            );
+        }
+    }
+
     let cut = Request {
         body: request.body.slice(..request.body.len() - 1),
         ..request
@@ -234,32 +291,6 @@ async fn a_bad_header_is_answered_and_the_connection_goes_on() {
     let remark = peer
         .refused(
             Request::new(RequestCode(9999)),
-    for (sys_flag, properties) in [
-        (4, ""),
-        (8, ""),
-        (12, ""),
-        (0, "DELAY\u{1}3\u{2}"),
-        (0, "TIMER_DELAY_MS\u{1}1000\u{2}"),
-        (0, "TIMER_DELIVER_MS\u{1}1000\u{2}DELAY\u{1}1\u{2}"),
-    ] {
-        let header = SendHeader {
-            sys_flag,
-            properties: Some(properties.into()),
-            ..header.clone()
-        };
-        for code in [
-            RequestCode::SEND_BATCH_MESSAGE,
-            RequestCode::SEND_MESSAGE_V2,
-        ] {
-            let request = Request::new(code).with(&header).body(request.body.clone());
-            let remark = peer.refused(request, ResponseCode::MESSAGE_ILLEGAL).await;
-            assert!(
-                remark.starts_with("a batch holds ordinary messages only"),
-                "{remark}"
-            );
-        }
-    }
-
             ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
         )
         .await;
