@@ -9,7 +9,7 @@ use std::{cell::RefCell, net::SocketAddr, sync::atomic::Ordering};
 
 use bindery_protocol::{
     codes::ResponseCode,
-    message::{NewMessage, SysFlag, property},
+    message::{NewMessage, SysFlag, property, record::MAX_PROPERTIES},
     names,
 };
 
@@ -18,6 +18,7 @@ use crate::{
     refusal::Refusal,
     state::Core,
     store::{AppendError, Appended, Durability},
+    transaction::ROOM_FOR_CHECKS,
 };
 
 thread_local! {
@@ -70,6 +71,7 @@ pub(super) fn append(
                 added,
                 stamp,
             },
+            0,
         );
     }
     let level = core.levels.clamp(draft.delay_level);
@@ -91,10 +93,14 @@ pub(super) fn append(
             added: &all,
             stamp,
         },
+        0,
     )
 }
 
 /// Stores a draft as a half message, invisible until it is committed. A delay level counts from the commit on.
+///
+/// # Errors
+/// Also when its properties leave no room for what the checks add: it could never be asked about.
 pub(super) fn append_half(
     core: &Core,
     draft: &Draft<'_>,
@@ -118,18 +124,27 @@ pub(super) fn append_half(
             added: &all,
             stamp: &core.stamp,
         },
+        ROOM_FOR_CHECKS,
     )
 }
 
+/// Appends a draft under a topic, and leaves `room` bytes of property text free.
 fn put(
     core: &Core,
     draft: &Draft<'_>,
     topic: &str,
     queue_id: i32,
     rewrite: &Rewrite<'_>,
+    room: usize,
 ) -> Result<Appended, Refusal> {
     TEXT.with_borrow_mut(|text| {
         rewrite.write(draft.properties, text);
+        let len = text.len() + room;
+        if room > 0 && len > MAX_PROPERTIES {
+            return stored(core, draft.topic, || {
+                Err(AppendError::PropertiesTooLong { len })
+            });
+        }
         let message = NewMessage {
             topic,
             queue_id,

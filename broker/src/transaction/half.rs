@@ -130,6 +130,23 @@ impl<'a> HalfMessage<'a> {
     }
 }
 
+/// Bytes of property text that the checks of a half message may add: a count, the offset of its first form, and a
+/// `WAIT=false` in the question.
+pub(crate) const ROOM_FOR_CHECKS: usize =
+    pair_len(property::TRANSACTION_CHECK_TIMES, LONGEST_COUNT)
+        + pair_len(property::TRAN_PREPARED_QUEUE_OFFSET, LONGEST_OFFSET)
+        + pair_len(property::WAIT, "false".len());
+
+/// Digits of the largest `u32`.
+const LONGEST_COUNT: usize = 10;
+/// Digits of the largest `i64`.
+const LONGEST_OFFSET: usize = 19;
+
+/// Length of a pair in a property text.
+const fn pair_len(name: &str, value: usize) -> usize {
+    name.len() + value + 2
+}
+
 /// A property text with one pair replaced in its place, or added at the end.
 pub(super) fn with(properties: &[u8], name: &str, value: &str) -> Vec<u8> {
     let mut text = Vec::with_capacity(properties.len() + name.len() + value.len() + 2);
@@ -181,6 +198,26 @@ fn number<T: std::str::FromStr>(text: Option<&str>) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_room_for_checks_is_what_they_add() {
+        let mut text = b"a\x011\x02".to_vec();
+        let before = text.len();
+        for (name, value) in [
+            (
+                property::TRANSACTION_CHECK_TIMES,
+                u32::MAX.to_string().as_str(),
+            ),
+            (
+                property::TRAN_PREPARED_QUEUE_OFFSET,
+                i64::MAX.to_string().as_str(),
+            ),
+            (property::WAIT, "false"),
+        ] {
+            text = with(&text, name, value);
+        }
+        assert_eq!(text.len() - before, ROOM_FOR_CHECKS);
+    }
 
     #[test]
     fn a_pair_is_replaced_where_it_stands_or_added() {

@@ -23,7 +23,7 @@ mod state;
 pub(crate) use self::{
     book::Claim,
     check::run,
-    half::{HalfMessage, immunity_millis},
+    half::{HalfMessage, ROOM_FOR_CHECKS, immunity_millis},
     recover::recover,
     state::Transactions,
 };

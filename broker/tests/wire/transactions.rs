@@ -350,25 +350,27 @@ async fn a_message_with_its_own_immunity_does_not_hold_up_those_behind_it() {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_checked_does_not_stop_those_behind_it() {
+async fn a_half_message_without_room_for_its_checks_is_refused() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
     peer.produce("PG", "p1").await;
-    // With the broker's own pairs it just fits; a counter more does not.
-    let first = half(&peer, "probe", "").await;
-    peer.ok(first.verdict(ROLLBACK)).await;
+    let probe = half(&peer, "probe", "").await;
+    peer.ok(probe.verdict(ROLLBACK)).await;
     let stored = peer.pull(HALF, 0, 0).await.messages.remove(0);
-    let room = 32_767 - stored.properties.encode().len() - "big\u{1}\u{2}".len();
-    half(
-        &peer,
-        "large",
-        &format!("big\u{1}{}\u{2}", "x".repeat(room)),
+    // What checks may add: a count, an offset and a flag, as long as they can become.
+    let checks = "TRANSACTION_CHECK_TIMES".len() + "TRAN_PREPARED_QUEUE_OFFSET".len();
+    let checks = checks + "WAIT".len() + 10 + 19 + "false".len() + 6;
+    let room = 32_767 - stored.properties.encode().len() - checks - "big\u{1}\u{2}".len();
+    let big = |len| format!("big\u{1}{}\u{2}", "x".repeat(len));
+    peer.refused(
+        half_request("large", 0, "x", &big(room + 1)),
+        ResponseCode::MESSAGE_ILLEGAL,
     )
     .await;
-    half(&peer, "usual", "").await;
+    assert_eq!(peer.pull(HALF, 0, 1).await.messages.len(), 0);
+    half(&peer, "large", &big(room)).await;
     fixture.clock.advance(Duration::from_millis(6001));
-    assert_eq!(Half::asked(&peer.checks(1).await[0]).key, "usual");
-    assert_eq!(bodies(&peer, GIVEN_UP, 0).await, ["large"]);
+    assert_eq!(Half::asked(&peer.checks(1).await[0]).key, "large");
 }
 
 #[tokio::test]
