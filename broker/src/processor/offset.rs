@@ -50,9 +50,20 @@ pub(super) fn update(core: &Core, _: &Connection, frame: &Frame) -> Answer {
             group: group.to_owned(),
         });
     }
-    if core.topics.topic(topic).is_none() {
-        return Err(Refusal::OffsetTopicUnknown {
+    let config = core
+        .topics
+        .topic(topic)
+        .ok_or_else(|| Refusal::OffsetTopicUnknown {
             topic: topic.to_owned(),
+        })?;
+    // Queues that are only written to now were readable before, perhaps.
+    let queues = config.read_queue_nums.max(config.write_queue_nums);
+    if !(0..queues).contains(&header.queue_id) || header.commit_offset < 0 {
+        return Err(Refusal::CommitOutside {
+            topic: topic.to_owned(),
+            queue_id: header.queue_id,
+            queues,
+            offset: header.commit_offset,
         });
     }
     if core.offsets.reset_pending(group, topic, header.queue_id) {

@@ -92,7 +92,7 @@ pub(super) fn pull(core: &Arc<Core>, exchange: Exchange) {
         Ok(pull) => pull,
         Err(refusal) => return answer(responder, asked, Err(refusal)),
     };
-    if header.sys_flag & COMMIT_OFFSET != 0 {
+    if header.sys_flag & COMMIT_OFFSET != 0 && header.commit_offset >= 0 {
         core.offsets.commit(
             &pull.group,
             &pull.topic,

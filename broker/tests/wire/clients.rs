@@ -189,3 +189,10 @@ async fn committed_offsets_are_answered_and_missing_ones_by_the_age_of_the_queue
         "a pull commits too"
     );
 }
+    peer.refused(commit("g", "T", -1), ResponseCode::INVALID_PARAMETER)
+        .await;
+    for queue_id in [-1, 4, i32::MAX] {
+        let mut outside = commit("g", "T", 1);
+        outside.ext.put_integer("queueId", queue_id);
+        peer.refused(outside, ResponseCode::INVALID_PARAMETER).await;
+    }
