@@ -16,6 +16,7 @@ use bindery_remoting::{Connection, ConnectionId};
 use super::Answer;
 use crate::{
     client::{Filter, Member, is_tag},
+    limits,
     refusal::Refusal,
     state::Core,
 };
@@ -23,6 +24,7 @@ use crate::{
 /// 34: registers the producers and consumers of one client.
 pub(super) fn heartbeat(core: &Core, connection: &Connection, frame: &Frame) -> Answer {
     let data: HeartbeatData = bodies::from_slice(&frame.body)?;
+    check(&data)?;
     let member = Member {
         connection: connection.clone(),
         client_id: data.client_id,
@@ -51,6 +53,20 @@ pub(super) fn heartbeat(core: &Core, connection: &Connection, frame: &Frame) -> 
         supports_v2: Some(true),
         subscriptions_changed: Some(resend),
     }))
+}
+
+/// Refuses a heartbeat as a whole, before anything of it is taken in.
+fn check(data: &HeartbeatData) -> Result<(), Refusal> {
+    if data.client_id.is_empty() {
+        return Err(Refusal::BodyField { field: "clientID" });
+    }
+    for consumer in &data.consumer_data_set {
+        limits::group(&consumer.group_name)?;
+    }
+    for producer in &data.producer_data_set {
+        names::check_group(&producer.group_name).map_err(Refusal::GroupName)?;
+    }
+    Ok(())
 }
 
 /// Takes in one consumer group; false when the group is unknown and may not be made.
@@ -133,6 +149,7 @@ pub(super) fn check_config(core: &Core, _: &Connection, frame: &Frame) -> Answer
 
 /// A connection ended, or its client has been silent for too long.
 pub(crate) fn gone(core: &Core, id: ConnectionId) {
+    core.holds.forget(id);
     for group in core.clients.disconnected(id) {
         notify(core, &group);
     }
@@ -149,7 +166,6 @@ fn notify(core: &Core, group: &str) {
         core.clients.notify(group);
     }
 }
-    core.holds.forget(id);
 
 /// Closes connections whose clients have been silent for too long, until the broker stops. Sleeps only while somebody
 /// is connected.

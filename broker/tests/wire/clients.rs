@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use bindery_protocol::{
-    bodies::{self, LockBatchBody, LockBatchReply, MessageQueue},
+    bodies::{
+        self, ConsumerData, HeartbeatData, LockBatchBody, LockBatchReply, MessageQueue,
+        ProducerData,
+    },
     codes::{RequestCode, ResponseCode},
     frame::Request,
     headers::{
@@ -92,6 +95,60 @@ async fn a_heartbeat_makes_the_group_and_its_retry_topic() {
     assert_eq!((config.write_queue_nums, config.perm), (1, 6));
 }
 
+#[tokio::test]
+async fn a_heartbeat_with_an_impossible_name_is_refused_as_a_whole() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    let heartbeat = |client: &str, consumers: &[&str], producers: &[&str]| {
+        let data = HeartbeatData {
+            client_id: client.into(),
+            consumer_data_set: consumers
+                .iter()
+                .map(|group| ConsumerData {
+                    group_name: (*group).into(),
+                    ..ConsumerData::default()
+                })
+                .collect(),
+            producer_data_set: producers
+                .iter()
+                .map(|group| ProducerData {
+                    group_name: (*group).into(),
+                })
+                .collect(),
+            ..HeartbeatData::default()
+        };
+        Request::new(RequestCode::HEART_BEAT).body(bodies::to_vec(&data).unwrap())
+    };
+    let too_long = "g".repeat(249);
+    for (consumers, producers) in [
+        (&["good", "no good"][..], &["fine"][..]),
+        (&["good", &too_long], &["fine"]),
+        (&["good"], &["fine", "no good"]),
+        (&["good"], &["fine", ""]),
+    ] {
+        peer.refused(
+            heartbeat("c", consumers, producers),
+            ResponseCode::INVALID_PARAMETER,
+        )
+        .await;
+    }
+    let remark = peer
+        .refused(
+            heartbeat("", &["good"], &["fine"]),
+            ResponseCode::SYSTEM_ERROR,
+        )
+        .await;
+    assert!(remark.contains("`clientID`"), "{remark}");
+    assert!(members(&peer, "good").await.is_empty());
+    let mut request = Request::new(RequestCode::GET_PRODUCER_CONNECTION_LIST);
+    request.ext.put("producerGroup", "fine");
+    peer.refused(request, ResponseCode::SYSTEM_ERROR).await;
+
+    peer.ok(heartbeat("c", &["good"], &["fine", &"p".repeat(255)]))
+        .await;
+    assert_eq!(members(&peer, "good").await, ["c"]);
+}
+
 fn lock(client_id: &str) -> Request {
     let body = LockBatchBody {
         client_id: client_id.into(),
@@ -177,6 +234,13 @@ async fn committed_offsets_are_answered_and_missing_ones_by_the_age_of_the_queue
     .await;
     peer.refused(commit("g", "Nope", 1), ResponseCode::TOPIC_NOT_EXIST)
         .await;
+    peer.refused(commit("g", "T", -1), ResponseCode::INVALID_PARAMETER)
+        .await;
+    for queue_id in [-1, 4, i32::MAX] {
+        let mut outside = commit("g", "T", 1);
+        outside.ext.put_integer("queueId", queue_id);
+        peer.refused(outside, ResponseCode::INVALID_PARAMETER).await;
+    }
 
     peer.call(pull_request("g", "T", 0, 0, 1 | 4, 0)).await;
     assert_eq!(
@@ -189,10 +253,3 @@ async fn committed_offsets_are_answered_and_missing_ones_by_the_age_of_the_queue
         "a pull commits too"
     );
 }
-    peer.refused(commit("g", "T", -1), ResponseCode::INVALID_PARAMETER)
-        .await;
-    for queue_id in [-1, 4, i32::MAX] {
-        let mut outside = commit("g", "T", 1);
-        outside.ext.put_integer("queueId", queue_id);
-        peer.refused(outside, ResponseCode::INVALID_PARAMETER).await;
-    }
