@@ -232,6 +232,18 @@ impl ClientError {
         }
     }
 
+    /// Whether the server did not answer at all, as while it is away.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(
+            self,
+            Self::NameServersUnreachable { .. }
+                | Self::BrokerUnknown { .. }
+                | Self::Connect { .. }
+                | Self::Timeout { .. }
+                | Self::Lost { .. }
+        )
+    }
+
     /// The number a Java program would see: the server's code, one of [`client_code`], 13 for an illegal message, or -1.
     #[must_use]
     pub fn response_code(&self) -> i32 {

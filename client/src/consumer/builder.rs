@@ -180,6 +180,9 @@ impl PushConsumerBuilder {
 
     /// Starts consuming. A topic that does not exist yet is taken up when it appears.
     ///
+    /// Returns when it is decided where the queues begin that no other member can have, so that a new group receives what is sent
+    /// from then on. For that it waits 3 s at most, and not for brokers that cannot be reached.
+    ///
     /// # Errors
     /// Bad settings, an already used group, no name server address, a filter expression that the broker refuses.
     pub async fn start(mut self) -> Result<PushConsumer, ClientError> {

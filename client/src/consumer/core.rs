@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     Client, ClientError, MessageQueue,
-    instance::{Refreshed, Shared},
+    instance::{Refreshed, Server, Shared, warn_once},
     namespace,
     sync::lock,
 };
@@ -64,6 +64,8 @@ pub(crate) struct ConsumerCore {
     /// Everything has ended.
     stopped: CancellationToken,
     rebalance: Notify,
+    /// Cancelled when the first pass has handed out its queues.
+    pub(super) first_pass: CancellationToken,
     pub(super) renewal: Notify,
     /// A position is unsaved.
     pub(super) unsaved: Notify,
@@ -125,6 +127,7 @@ impl ConsumerCore {
             .spawn(supervise(Arc::clone(&core), client.clone(), rounds.clone()));
         core.introduce().await;
         core.spawn_rounds(&rounds);
+        core.first_positions().await;
         Ok((core, guard))
     }
 
@@ -169,6 +172,7 @@ impl ConsumerCore {
             tasks: TaskTracker::new(),
             stopped: CancellationToken::new(),
             rebalance: Notify::new(),
+            first_pass: CancellationToken::new(),
             renewal: Notify::new(),
             unsaved: Notify::new(),
             retry_expected: Notify::new(),
@@ -212,7 +216,7 @@ impl ConsumerCore {
                 refreshed == Refreshed::Changed
             }
             Err(error) => {
-                tracing::warn!(topic, %error, "route not found out");
+                warn_once!(self.client.is_news(Server::NameServers, &error), topic, %error, "route not found out");
                 false
             }
         }

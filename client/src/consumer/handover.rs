@@ -13,7 +13,10 @@ use std::{
 };
 
 use super::{MessageModel, core::ConsumerCore, orderly::LOCK_TIMEOUT, process_queue::ProcessQueue};
-use crate::ClientError;
+use crate::{
+    ClientError,
+    instance::{Server, warn_once},
+};
 
 /// How long a concurrent member that loses a queue to another waits for its handlers.
 const GIVE_UP: Duration = Duration::from_millis(100);
@@ -38,12 +41,19 @@ impl ConsumerCore {
             match self.try_acquire(queue, own).await {
                 Ok(true) => break,
                 Ok(false) => {
+                    queue.settle();
                     tracing::debug!(queue = %queue.mq, group = self.group(), "another member still has the lock");
                     clock.sleep(wait).await;
                     wait = (wait * 2).min(LONGEST_LOCK_WAIT);
                 }
                 Err(error) => {
-                    tracing::warn!(queue = %queue.mq, group = self.group(), %error, "queue not acquired yet");
+                    if error.is_outage() {
+                        queue.settle();
+                    }
+                    let news = self
+                        .client
+                        .is_news(Server::Broker(&queue.mq.broker_name), &error);
+                    warn_once!(news, queue = %queue.mq, group = self.group(), %error, "queue not acquired yet");
                     clock.sleep(AFTER_ERROR).await;
                 }
             }
@@ -54,6 +64,7 @@ impl ConsumerCore {
         {
             self.unsaved.notify_one();
         }
+        queue.settle();
     }
 
     async fn try_acquire(
@@ -180,7 +191,10 @@ impl ConsumerCore {
             )
             .await;
         if let Err(error) = unlocked {
-            tracing::warn!(queue = %queue.mq, group = self.group(), %error, "queue not unlocked: the lock ends by itself within a minute");
+            let news = self
+                .client
+                .is_news(Server::Broker(&queue.mq.broker_name), &error);
+            warn_once!(news, queue = %queue.mq, group = self.group(), %error, "queue not unlocked: the lock ends by itself within a minute");
         }
     }
 }

@@ -18,7 +18,10 @@ use super::{
     listener::{ErasedOrderly, OrderlyContext, OrderlyStatus},
     process_queue::{Batch, ProcessQueue},
 };
-use crate::{ClientError, MessageQueue};
+use crate::{
+    ClientError, MessageQueue,
+    instance::{Server, warn_once},
+};
 
 /// How often locks are renewed.
 const RENEWAL: Duration = Duration::from_secs(20);
@@ -227,7 +230,9 @@ impl ConsumerCore {
                 }
             }
             // Not an answer: the locks stay good until they are too old.
-            Err(error) => tracing::warn!(addr, %error, "locks not renewed"),
+            Err(error) => {
+                warn_once!(self.client.is_news(Server::At(addr), &error), addr, %error, "locks not renewed");
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::{core::ConsumerCore, process_queue::ProcessQueue};
 use crate::{
     ClientError, MessageQueue, body,
-    instance::{Shared, host_text},
+    instance::{Server, Shared, host_text, warn_once},
     sync::lock,
 };
 
@@ -210,7 +210,10 @@ impl ConsumerCore {
                 true
             }
             Err(error) => {
-                tracing::warn!(queue = %queue.mq, group = self.group(), offset, %error, "position not saved");
+                let news = self
+                    .client
+                    .is_news(Server::Broker(&queue.mq.broker_name), &error);
+                warn_once!(news, queue = %queue.mq, group = self.group(), offset, %error, "position not saved");
                 false
             }
         }

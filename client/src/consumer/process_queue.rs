@@ -259,6 +259,17 @@ impl ProcessQueue {
         self.until(|state| state.running == 0).await;
     }
 
+    /// Waits until [`ProcessQueue::settle`]. Cancel safe.
+    pub(crate) async fn is_settled(&self) {
+        self.until(|state| state.settled).await;
+    }
+
+    /// The start position is decided, or it cannot be for now: nobody shall wait for it.
+    pub(crate) fn settle(&self) {
+        lock(&self.state).settled = true;
+        self.changed.notify_waiters();
+    }
+
     async fn until(&self, condition: impl Fn(&State) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());

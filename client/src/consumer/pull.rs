@@ -48,6 +48,7 @@ pub(super) async fn own(core: Arc<ConsumerCore>, queue: Arc<ProcessQueue>) {
         () = queue.leave.cancelled() => {}
         () = pull_on(&core, &queue) => {}
     }
+    queue.settle();
     core.release(&queue).await;
 }
 

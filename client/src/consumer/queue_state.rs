@@ -19,6 +19,8 @@ pub(super) struct State {
     pub(super) closed: bool,
     /// Start position known.
     pub(super) begun: bool,
+    /// A start waits for this queue no longer.
+    pub(super) settled: bool,
     /// Offset and size of everything pulled and not finished: pending, running, or waiting to be tried again.
     pub(super) unfinished: BTreeMap<i64, usize>,
     pub(super) bytes: usize,
@@ -47,6 +49,7 @@ impl State {
             epoch: 0,
             closed: false,
             begun: false,
+            settled: false,
             unfinished: BTreeMap::new(),
             bytes: 0,
             pending: VecDeque::new(),

@@ -12,7 +12,10 @@ use std::{
 };
 
 use super::{MessageModel, allocate::allocate, core::ConsumerCore, process_queue::ProcessQueue};
-use crate::{MessageQueue, instance::TopicRoute};
+use crate::{
+    MessageQueue,
+    instance::{Server, TopicRoute, warn_once},
+};
 
 /// After a pass that could not find out everything.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -24,6 +27,7 @@ pub(super) async fn rounds(core: Arc<ConsumerCore>) {
     let clock = core.client.config.clock.clone();
     loop {
         let balanced = core.rebalance().await;
+        core.first_pass.cancel();
         let pause = if balanced {
             core.client.config.rebalance_interval
         } else {
@@ -141,7 +145,8 @@ impl ConsumerCore {
                 Some(members)
             }
             Err(error) => {
-                tracing::warn!(addr, group = self.group(), %error, "members of the group not found out");
+                let news = self.client.is_news(Server::At(addr), &error);
+                warn_once!(news, addr, group = self.group(), %error, "members of the group not found out");
                 self.introduce_to(addr).await;
                 None
             }

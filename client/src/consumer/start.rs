@@ -7,15 +7,23 @@
 //!                 └─ LAST ─┬─ queue appeared after our start ─▶ oldest message: all of it was sent since
 //!                          └──────────────────────────────────▶ end
 //! ```
+//! The start of a consumer waits until this is decided for the queues that are its alone: what is sent after it is then received.
+//!
 //! A position found by rule is saved before the first pull: if this member dies before it saves another one, its heir must not apply
 //! the rule again, later, and skip what came in between.
 use std::{
     collections::{HashMap, HashSet},
     sync::Mutex,
+    time::Duration,
 };
+
+use futures_util::future::join_all;
 
 use super::{ConsumeFrom, core::ConsumerCore, process_queue::ProcessQueue};
 use crate::{ClientError, MessageQueue, instance::TopicRoute, sync::lock};
+
+/// How long a start waits for positions at most. Real time, like every wait for an answer.
+const FIRST_POSITIONS: Duration = Duration::from_secs(3);
 
 /// The queues that were there when this consumer first learned about a topic.
 #[derive(Debug, Default)]
@@ -43,6 +51,43 @@ impl Known {
 }
 
 impl ConsumerCore {
+    /// Waits for the first pass, and until the queues it brought have their start positions decided and saved. Not for those that
+    /// another member may still have, nor for brokers that are away, nor for ever: a start does not fail because of this.
+    pub(super) async fn first_positions(&self) {
+        let waited = tokio::time::timeout(FIRST_POSITIONS, async {
+            if self
+                .subscriptions
+                .iter()
+                .any(|wanted| self.is_reachable(&wanted.topic))
+            {
+                self.first_pass.cancelled().await;
+                let held = self.held();
+                let ours = held
+                    .iter()
+                    .filter(|queue| !queue.contested && self.is_at_hand(&queue.mq.broker_name));
+                join_all(ours.map(|queue| queue.is_settled())).await;
+            }
+        });
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {}
+            waited = waited => if waited.is_err() {
+                tracing::warn!(group = self.group(), "started before all start positions are decided");
+            }
+        }
+    }
+
+    fn is_reachable(&self, topic: &str) -> bool {
+        let route = self.client.routes.existing(topic);
+        route.is_some_and(|route| route.brokers.iter().any(|broker| self.is_at_hand(broker)))
+    }
+
+    /// Whether there is a connection to a master: the heartbeat before made one if that was possible.
+    fn is_at_hand(&self, broker: &str) -> bool {
+        let addr = self.client.routes.master(broker);
+        addr.is_ok_and(|addr| self.client.is_connected(&addr))
+    }
+
     /// Finds the position of a queue and begins there. `at_least` is where this member itself was before it lost the queue's lock.
     pub(super) async fn begin(
         &self,

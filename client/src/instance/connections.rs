@@ -91,6 +91,7 @@ impl Shared {
             });
         }
         let answer = connection.call(request, left).await?;
+        self.answered(peer, addr);
         if answer.response_code() == ResponseCode::GO_AWAY {
             // The server is about to stop: whoever tries again shall do so on a new connection.
             connection.close();
@@ -118,6 +119,11 @@ impl Shared {
     ) -> Result<(), ClientError> {
         let connection = self.connection(Peer::Broker, addr, timeout).await?;
         Ok(connection.oneway(request)?)
+    }
+
+    /// Whether there is a live connection to an address.
+    pub(crate) fn is_connected(&self, addr: &str) -> bool {
+        self.connections.slot(addr).live().is_some()
     }
 
     /// The live connection to an address, made now if there is none.

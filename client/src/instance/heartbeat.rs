@@ -15,8 +15,9 @@ use bindery_remoting::Connection;
 use futures_util::future::join_all;
 
 use super::{
-    Shared,
+    Server, Shared,
     connections::{Peer, Slot, success},
+    outages::warn_once,
 };
 use crate::{ClientError, body, sync::read};
 
@@ -30,7 +31,7 @@ impl Shared {
         let addresses = self.routes.addresses(masters_only);
         join_all(addresses.iter().map(|addr| async move {
             if let Err(error) = self.heartbeat_to(addr).await {
-                tracing::warn!(addr, %error, "heartbeat failed");
+                warn_once!(self.is_news(Server::At(addr), &error), addr, %error, "heartbeat failed");
             }
         }))
         .await;
@@ -42,7 +43,7 @@ impl Shared {
         join_all(addresses.iter().map(|addr| async move {
             let timeout = self.config.call_timeout;
             if let Err(error) = self.connection(Peer::Broker, addr, timeout).await {
-                tracing::warn!(addr, %error, "broker not greeted yet");
+                warn_once!(self.is_news(Server::At(addr), &error), addr, %error, "broker not greeted yet");
             }
         }))
         .await;
@@ -65,7 +66,7 @@ impl Shared {
             .beat(addr, slot, connection, self.config.call_timeout)
             .await
         {
-            tracing::warn!(addr, %error, "first heartbeat failed");
+            warn_once!(self.is_news(Server::At(addr), &error), addr, %error, "first heartbeat failed");
         }
     }
 
@@ -81,6 +82,7 @@ impl Shared {
         let answer = connection
             .call(Request::new(RequestCode::HEART_BEAT).body(body), timeout)
             .await?;
+        self.answered(Peer::Broker, addr);
         success(addr, answer).map(drop)
     }
 

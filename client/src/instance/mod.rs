@@ -41,11 +41,13 @@ mod calls;
 mod connections;
 mod heartbeat;
 mod identity;
+mod outages;
 mod routes;
 
 pub(crate) use calls::{PullAnswer, read_header};
 pub(crate) use connections::{Peer, refusal, success};
 pub(crate) use identity::host_text;
+pub(crate) use outages::{Server, warn_once};
 pub(crate) use routes::{MASTER, Refreshed, TopicEntry, TopicRoute};
 
 /// Rounds asked for early come at most so often.
@@ -84,6 +86,7 @@ pub(crate) struct Shared {
     pub(crate) routes: routes::Routes,
     pub(crate) unique_ids: UniqueIdGenerator,
     connections: connections::Connections,
+    outages: outages::Outages,
     /// Shuffled once, so that the clients of a cluster spread over its name servers.
     name_servers: Vec<String>,
     /// The one that answered last.
@@ -116,6 +119,7 @@ impl Client {
             routes: routes::Routes::default(),
             unique_ids: UniqueIdGenerator::new(ip),
             connections: connections::Connections::default(),
+            outages: outages::Outages::default(),
             name_servers,
             chosen: AtomicUsize::new(0),
             producers: RwLock::default(),

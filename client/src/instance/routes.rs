@@ -19,7 +19,7 @@ use bindery_protocol::{
 };
 use tokio::sync::Notify;
 
-use super::Shared;
+use super::{Server, Shared, outages::warn_once};
 use crate::{
     ClientError, MessageQueue,
     sync::{read, write},
@@ -339,7 +339,7 @@ impl Shared {
                 Ok(Refreshed::Changed) => changed.push(topic),
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(topic, %error, "route not refreshed");
+                    warn_once!(self.is_news(Server::NameServers, &error), topic, %error, "route not refreshed");
                     // The others would fail the same way, each after its own timeout.
                     break;
                 }

@@ -162,6 +162,13 @@ impl Fake {
         self.servers.remove(broker).unwrap().shutdown().await;
     }
 
+    /// Starts a stopped broker again where it was.
+    pub(crate) async fn restart_broker(&mut self, broker: &str) {
+        let addr = self.state.lock().unwrap().brokers[broker];
+        let server = serve_at(addr, Some(broker.to_owned()), &self.state).await;
+        self.servers.insert(broker.to_owned(), server);
+    }
+
     /// Lets a broker ask the producers of a group what became of the half message of this id; answers how many were asked.
     pub(crate) fn ask_about(&self, broker: &str, group: &str, id: &str, place: i64) -> usize {
         let state = self.state.lock().unwrap();
@@ -220,11 +227,14 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
 }
 
 async fn serve(broker: Option<String>, state: &Arc<Mutex<State>>) -> Server {
+    serve_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), broker, state).await
+}
+
+async fn serve_at(addr: SocketAddr, broker: Option<String>, state: &Arc<Mutex<State>>) -> Server {
     let face = Face {
         broker,
         state: Arc::clone(state),
     };
-    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     Server::bind(addr, ServerOptions::new(Clock::system()), Arc::new(face))
         .await
         .unwrap()

@@ -67,6 +67,43 @@ async fn a_new_group_begins_at_the_very_millisecond_on_a_young_topic() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_new_group_gets_all_that_is_sent_right_after_its_start() {
+    let Some(stage) = Stage::new("last", 4).await else {
+        return;
+    };
+    let producer = stage.producer().await;
+    producer
+        .send(Message::new(&stage.topic, "before"))
+        .await
+        .unwrap();
+    for round in 0..10 {
+        let seen = Seen::default();
+        let consumer = bindery_client::PushConsumer::builder(format!("{}-{round}", stage.group))
+            .client(&stage.client)
+            .subscribe(&stage.topic, FilterExpression::all())
+            .consume_from(ConsumeFrom::Last)
+            .listener(seen.listener())
+            .start()
+            .await
+            .unwrap();
+        for number in 0..8 {
+            producer
+                .send(Message::new(&stage.topic, format!("m{number}")))
+                .await
+                .unwrap();
+        }
+        until("all eight", || seen.len() >= 8).await;
+        let mut bodies = seen.bodies();
+        bodies.sort();
+        let expected: Vec<_> = (0..8).map(|number| format!("m{number}")).collect();
+        assert_eq!(bodies, expected, "round {round}");
+        consumer.shutdown().await;
+    }
+    producer.shutdown().await;
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_group_that_exists_is_moved_to_a_time_and_to_an_offset() {
     let Some(stage) = Stage::new("seek", 2).await else {
         return;

@@ -7,6 +7,8 @@ mod fake;
 mod live;
 mod live_start;
 mod live_transaction;
+mod outage;
 mod producer;
 mod seek;
+mod start;
 mod transaction;
