@@ -40,6 +40,8 @@ pub(super) struct ConsumeQueue {
     max: AtomicI64,
     /// Whether the queue waits in the list of those to be written.
     pub(super) listed: AtomicBool,
+    /// Whether loading found entries that can't be right: the queue is to be built again from the log.
+    pub(super) damaged: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -86,6 +88,7 @@ impl ConsumeQueue {
             min: AtomicI64::new(0),
             max: AtomicI64::new(0),
             listed: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
             state: Mutex::new(State {
                 first_file: 0,
                 end_file: 0,
@@ -349,12 +352,17 @@ impl ConsumeQueue {
 
     /// Deletes the queue's files; entries that come later are dropped.
     pub(super) fn delete(&self) -> Result<(), StoreError> {
+        self.retire(remove_folder)
+    }
+
+    /// Drops entries that come later; `work` has the queue's folder for itself.
+    pub(super) fn retire<T>(&self, work: impl FnOnce(&Path) -> T) -> T {
         let mut state = self.state();
         state.deleted = true;
         state.tail = Vec::new();
         state.unsynced.clear();
         self.files.forget(self.serial);
-        remove_folder(&self.dir)
+        work(&self.dir)
     }
 }
 

@@ -72,6 +72,11 @@ impl Derived {
         self.enter(record).map(drop)
     }
 
+    /// Puts a record into its queue alone.
+    pub(super) fn put_queue(&self, record: &RecordView<'_>) -> Result<(), StoreError> {
+        self.enter_queue(record).map(drop)
+    }
+
     fn enter(&self, record: &RecordView<'_>) -> Result<Option<Dispatched>, StoreError> {
         let entered = self.enter_queue(record)?;
         if let Some(index) = &self.index {

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::consume_queue::{ConsumeQueue, Entry, remove_folder};
 use super::error::StoreError;
+use super::json_file::sync_folder;
 use super::queue_files::{QueueFiles, QueueSerial};
+use super::recover::LastStop;
 
 /// Entries that wait in memory over all queues before they are written out of turn.
 const CROWDED: usize = 65_536;
@@ -17,6 +19,9 @@ const CROWDED: usize = 65_536;
 const OVERCROWDED: usize = 4 * CROWDED;
 /// With more unsynced queues than this, one sync of the whole volume is cheaper.
 const SYNC_SINGLY: usize = 64;
+
+/// Ends the name of a damaged queue's folder while the queue is built again.
+const ASIDE: &str = ".damaged";
 
 type Table = HashMap<Box<str>, HashMap<i32, Arc<ConsumeQueue>>>;
 
@@ -35,7 +40,11 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Opens all queues below `dir` (`ROOT/consumequeue`).
-    pub(super) fn load(dir: PathBuf, files: QueueFiles) -> Result<Self, StoreError> {
+    pub(super) fn load(
+        dir: PathBuf,
+        files: QueueFiles,
+        last_stop: LastStop,
+    ) -> Result<Self, StoreError> {
         let queues = Self {
             dir,
             files: Arc::new(files),
@@ -46,16 +55,28 @@ impl Queues {
         };
         let mut table = Table::new();
         for (topic, topic_dir) in folders(&queues.dir)? {
-            for (id, dir) in folders(&topic_dir)? {
+            let ids = table.entry(topic.as_str().into()).or_default();
+            for (name, dir) in folders(&topic_dir)? {
+                let (id, aside) = name
+                    .strip_suffix(ASIDE)
+                    .map_or((name.as_str(), false), |id| (id, true));
                 let Ok(id) = id.parse::<i32>() else { continue };
-                let files = Arc::clone(&queues.files);
-                let queue = ConsumeQueue::load(&topic, id, dir, queues.new_serial(), files)?;
-                table
-                    .entry(topic.as_str().into())
-                    .or_default()
-                    .insert(id, Arc::new(queue));
+                let (serial, files) = (queues.new_serial(), Arc::clone(&queues.files));
+                if !aside {
+                    let queue = ConsumeQueue::load(&topic, id, dir, serial, files, last_stop)?;
+                    ids.insert(id, Arc::new(queue));
+                    continue;
+                }
+                // A crash came before the queue was built again. Its own folder, if there is one, sorts before.
+                let dir = topic_dir.join(id.to_string());
+                let new = || Arc::new(ConsumeQueue::new(&topic, id, dir, serial, files));
+                ids.entry(id)
+                    .or_insert_with(new)
+                    .damaged
+                    .store(true, Ordering::Release);
             }
         }
+        table.retain(|_, ids| !ids.is_empty());
         queues
             .table
             .write()
@@ -95,10 +116,11 @@ impl Queues {
         table.values().flat_map(HashMap::values).cloned().collect()
     }
 
-    /// Offset behind the newest record that any queue knows; -1 without entries.
+    /// Offset behind the newest record that any sound queue knows; -1 without entries.
     pub(super) fn highest_end(&self) -> i64 {
         self.all()
             .iter()
+            .filter(|queue| !queue.damaged.load(Ordering::Acquire))
             .map(|queue| queue.highest_end())
             .max()
             .unwrap_or(-1)
@@ -197,6 +219,34 @@ impl Queues {
         } else {
             Ok(())
         }
+    }
+
+    /// Puts a damaged queue's folder aside; the next [`Queues::find_or_create`] makes an empty one. Until
+    /// [`Queues::forget_aside`] the folder tells a later start that the queue is not complete.
+    pub(super) fn put_aside(&self, queue: &ConsumeQueue) -> Result<(), StoreError> {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ids) = table.get_mut(queue.topic()) {
+            ids.remove(&queue.id());
+        }
+        drop(table);
+        let aside = self.aside(queue.topic(), queue.id());
+        queue.retire(|dir| {
+            if aside.exists() {
+                return remove_folder(dir);
+            }
+            fs::rename(dir, &aside)
+                .and_then(|()| aside.parent().map_or(Ok(()), sync_folder))
+                .map_err(|source| StoreError::io("rename", dir, 0, source))
+        })
+    }
+
+    /// Deletes what [`Queues::put_aside`] kept: the queue is complete and on disk.
+    pub(super) fn forget_aside(&self, topic: &str, id: i32) -> Result<(), StoreError> {
+        remove_folder(&self.aside(topic, id))
+    }
+
+    fn aside(&self, topic: &str, id: i32) -> PathBuf {
+        self.dir.join(topic).join(format!("{id}{ASIDE}"))
     }
 
     /// Deletes all queues: the commit log is empty.

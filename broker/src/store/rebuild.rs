@@ -3,10 +3,14 @@
 //! ```text
 //! index files of an unclean stop ─▶ first offset they covered ─┐
 //! index files that name cut records ─▶ the same of those ──────┴─▶ records of the log, in order ─▶ index
+//! damaged queues of a clean stop ─▶ the whole log ─▶ entries of those queues
 //! ```
 
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
 use bindery_protocol::message::RecordView;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::dispatch::Derived;
 use super::error::StoreError;
@@ -94,4 +98,67 @@ fn put(
         info!(from, until, records = count, "keys indexed again");
     }
     Ok(full)
+}
+
+/// Builds damaged queues again from the records before `until`. One of which the log has no record stays as it is. Gives
+/// back the first record for which there was no room; the next start builds the queues again then.
+pub(super) fn queues(
+    files: &[MappedFile],
+    derived: &Derived,
+    until: i64,
+) -> Result<Option<i64>, StoreError> {
+    let all = derived.queues.all().into_iter();
+    let damaged: HashMap<_, _> = all
+        .filter(|queue| queue.damaged.load(Ordering::Acquire))
+        .map(|queue| ((queue.topic().to_owned(), queue.id()), queue))
+        .collect();
+    if damaged.is_empty() {
+        return Ok(None);
+    }
+    let begin = files.first().map_or(0, MappedFile::base);
+    let key = |record: &RecordView<'_>| (record.topic_text().into_owned(), record.queue_id());
+    let mut logged = HashSet::new();
+    records(files, begin, until, |_, record| {
+        let key = key(record);
+        if damaged.contains_key(&key) {
+            logged.insert(key);
+        }
+        Ok(logged.len() < damaged.len())
+    })?;
+    for (key, queue) in &damaged {
+        let rebuilt = logged.contains(key);
+        warn!(
+            topic = key.0,
+            queue_id = key.1,
+            rebuilt,
+            "damaged consume queue"
+        );
+        if rebuilt {
+            derived.queues.put_aside(queue)?;
+        } else {
+            queue.trim()?;
+        }
+    }
+    let mut full = None;
+    records(files, begin, until, |at, record| {
+        if logged.contains(&key(record)) {
+            match derived.put_queue(record) {
+                Err(StoreError::Full { .. }) => full = Some(at),
+                put => put?,
+            }
+        }
+        Ok(full.is_none())
+    })?;
+    if full.is_some() {
+        return Ok(full);
+    }
+    match derived.queues.sync() {
+        // The entries are in memory; the folders stay aside, in case they never reach the disk.
+        Err(StoreError::Full { .. }) => return Ok(None),
+        synced => synced?,
+    }
+    for (topic, id) in &logged {
+        derived.queues.forget_aside(topic, *id)?;
+    }
+    Ok(None)
 }

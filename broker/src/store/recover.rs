@@ -54,7 +54,7 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
         config.queue_file_size(),
         config.space.clone(),
     );
-    let queues = Queues::load(config.root.join("consumequeue"), open_files)?;
+    let queues = Queues::load(config.root.join("consumequeue"), open_files, last_stop)?;
     let checkpoint = Checkpoint::open(&config.root.join("checkpoint"))?;
     let (index, distrusted) = load_index(config, &checkpoint, last_stop)?.unzip();
     let derived = Derived {
@@ -69,6 +69,9 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
     let distrusted = distrusted.unwrap_or_default();
     let behind = rebuild::distrusted(&files, &derived, distrusted, from.base(&files))?;
     let mut found = scan(&files, &from, behind, &derived, config)?;
+    let until = found.undispatched.unwrap_or(found.end);
+    let behind = rebuild::queues(&files, &derived, until)?;
+    found.undispatched = behind.or(found.undispatched);
     if found.undispatched.is_none() {
         derived.queues.write()?;
     }

@@ -1,5 +1,6 @@
 //! Opening a consume queue, and cutting it: where recovery cut the commit log, or where a later record takes over.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,19 +9,22 @@ use tracing::warn;
 
 use super::super::error::StoreError;
 use super::super::queue_files::{QueueFiles, QueueSerial, data_files};
+use super::super::recover::LastStop;
 use super::{ConsumeQueue, ENTRY, ENTRY_BYTES, Entry, State};
 
 /// Bytes read at once when a queue is scanned.
 const SCAN: usize = 3200 * ENTRY;
 
 impl ConsumeQueue {
-    /// Opens a queue's files and finds the last valid entry; files behind it are deleted.
+    /// Opens a queue's files and finds the last valid entry; files behind it are deleted. After a clean stop nothing can
+    /// follow that entry: if something does, the queue is marked as damaged, and its files stay.
     pub(in crate::store) fn load(
         topic: &str,
         id: i32,
         dir: PathBuf,
         serial: QueueSerial,
         files: Arc<QueueFiles>,
+        last_stop: LastStop,
     ) -> Result<Self, StoreError> {
         let queue = Self::new(topic, id, dir, serial, files);
         let size = queue.files.file_size();
@@ -44,20 +48,26 @@ impl ConsumeQueue {
                 });
             }
         }
-        queue.recover(&found)?;
+        queue.recover(&found, last_stop)?;
         Ok(queue)
     }
 
     /// Finds the end of the valid entries in the last three of `found`, and deletes files behind it.
-    fn recover(&self, found: &[i64]) -> Result<(), StoreError> {
+    fn recover(&self, found: &[i64], last_stop: LastStop) -> Result<(), StoreError> {
         let Some(first) = found.first() else {
             return Ok(());
         };
         let size = self.files.file_size();
         let mut highest_end = -1;
         let mut end = *first;
+        let (newest, in_order) = (Cell::new(-1), Cell::new(true));
         for file in &found[found.len().saturating_sub(3)..] {
-            let (valid, last) = self.scan(*file, |_| true)?;
+            let (valid, last) = self.scan(*file, |entry| {
+                let place = entry.physical.0;
+                in_order
+                    .set(in_order.get() && (entry.is_filler() || newest.replace(place) < place));
+                true
+            })?;
             highest_end = last.map_or(highest_end, Entry::end);
             end = file + valid;
             if valid < size {
@@ -65,15 +75,39 @@ impl ConsumeQueue {
             }
         }
         let (kept, gone): (Vec<i64>, Vec<i64>) = found.iter().partition(|file| **file <= end);
-        for file in gone {
-            self.files.remove(self.serial, &self.dir, file)?;
+        let looked_at = found[found.len().saturating_sub(3)];
+        let damaged = last_stop == LastStop::Clean
+            && (!gone.is_empty()
+                || end == looked_at
+                || !in_order.get()
+                || self.is_followed(end)?);
+        if !damaged {
+            for file in gone {
+                self.files.remove(self.serial, &self.dir, file)?;
+            }
         }
+        self.damaged.store(damaged, Ordering::Release);
+        let newest = if damaged { found.last() } else { kept.last() };
         let mut state = self.state();
         state.first_file = *first;
-        state.end_file = kept.last().map_or(*first, |last| last + size);
+        state.end_file = newest.map_or(*first, |last| last + size);
         state.highest_end = highest_end;
         self.set_end(&mut state, end / ENTRY_BYTES);
         Ok(())
+    }
+
+    /// Whether anything but zeros follows `end` closely in its file. Not all of the file is read: there may be tens of
+    /// thousands of queues.
+    fn is_followed(&self, end: i64) -> Result<bool, StoreError> {
+        let size = self.files.file_size();
+        let left = usize::try_from((size - end % size) % size).unwrap_or(0);
+        let mut rest = vec![0; left.min(SCAN)];
+        let at = u64::try_from(end % size).unwrap_or(0);
+        let file = end / size * size;
+        let there = self
+            .files
+            .read(self.serial, &self.dir, file, at, &mut rest)?;
+        Ok(there && rest.iter().any(|byte| *byte != 0))
     }
 
     fn set_end(&self, state: &mut State, end: i64) {
@@ -182,24 +216,44 @@ impl ConsumeQueue {
         if let Ok(kept) = usize::try_from(n - state.tail_start) {
             state.tail.truncate(kept.saturating_mul(ENTRY));
         } else {
-            let (size, end) = (self.files.file_size(), n.saturating_mul(ENTRY_BYTES));
-            state.tail.clear();
-            state.tail_start = state.end_file / ENTRY_BYTES;
-            while state.end_file > state.first_file && state.end_file - size >= end {
-                self.files
-                    .remove(self.serial, &self.dir, state.end_file - size)?;
-                state.end_file -= size;
-                state.tail_start = state.end_file / ENTRY_BYTES;
-            }
-            if state.end_file == state.first_file {
-                (state.first_file, state.end_file, state.tail_start) = (0, 0, 0);
-            } else {
-                self.erase(end / size * size, end % size)?;
-                state.tail_start = n;
-            }
+            self.cut_files(state, n)?;
         }
         self.max.store(n, Ordering::Release);
         self.min.fetch_min(n, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Takes away what the files hold behind the newest entry of a damaged queue that the log can't replace.
+    pub(in crate::store) fn trim(&self) -> Result<(), StoreError> {
+        let mut state = self.state();
+        self.write_tail(&mut state)?;
+        if state.highest_end < 0 {
+            // Without any entry the files still tell which offsets are used up.
+            return Ok(());
+        }
+        let end = state.end();
+        self.cut_files(&mut state, end)
+    }
+
+    fn cut_files(&self, state: &mut State, n: i64) -> Result<(), StoreError> {
+        let (size, end) = (self.files.file_size(), n.saturating_mul(ENTRY_BYTES));
+        state.tail.clear();
+        state.tail_start = state.end_file / ENTRY_BYTES;
+        while state.end_file > state.first_file && state.end_file - size >= end {
+            self.files
+                .remove(self.serial, &self.dir, state.end_file - size)?;
+            state.end_file -= size;
+            state.tail_start = state.end_file / ENTRY_BYTES;
+        }
+        if state.end_file == state.first_file {
+            (state.first_file, state.end_file, state.tail_start) = (0, 0, 0);
+        } else {
+            // Nothing to erase when `n` begins a file that is gone.
+            if end % size != 0 {
+                self.erase(end / size * size, end % size)?;
+            }
+            state.tail_start = n;
+        }
         Ok(())
     }
 

@@ -291,6 +291,53 @@ fn a_store_opened_on_a_full_volume_gives_no_offset_twice() {
     assert_eq!(store.query("T", "k59", 32, 0, i64::MAX).records.len(), 1);
 }
 
+#[test]
+fn a_queue_damaged_after_a_clean_stop_is_built_again() {
+    // Which bytes of the first of three queue files become what.
+    for (at, len, byte) in [
+        (0, 60, 0),
+        (0, 20, 0xFF),
+        (0, 40, 0x5A),
+        (0, 400, 0),
+        (0, 400, 0xFF),
+        (200, 200, 0),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = started(small(folder.path()));
+        let mut sent = fill(&store, 50);
+        store.append(&message("U", 0, b"other", b"")).unwrap();
+        store.shutdown().unwrap();
+        drop(store);
+        let queue = folder.path().join("consumequeue/T/0");
+        let before = contents(folder.path(), "consumequeue");
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(queue.join("0".repeat(20)))
+            .unwrap();
+        file.write_all_at(&vec![byte; len], at).unwrap();
+        let store = Store::open(small(folder.path()), Arc::new(NoArrivals)).unwrap();
+        assert_eq!(bodies(&store, "T", 0), sent, "{at} {len} {byte}");
+        drop(store);
+        assert!(
+            before == contents(folder.path(), "consumequeue"),
+            "{at} {len} {byte}"
+        );
+        // A crash came while the queue was built: some of its entries are there, and what was put aside.
+        fs::create_dir(folder.path().join("consumequeue/T/0.damaged")).unwrap();
+        fs::remove_file(queue.join(format!("{:020}", 800))).unwrap();
+        let store = started(small(folder.path()));
+        assert_eq!(bodies(&store, "T", 0), sent);
+        let next = store.append(&message("T", 0, b"next", b"")).unwrap();
+        assert_eq!(next.queue_offset.0, 50);
+        sent.push(b"next".to_vec());
+        store.shutdown().unwrap();
+        drop(store);
+        assert!(!folder.path().join("consumequeue/T/0.damaged").exists());
+        let store = started(small(folder.path()));
+        assert_eq!(bodies(&store, "T", 0), sent);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
