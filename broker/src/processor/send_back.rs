@@ -110,7 +110,7 @@ fn target(
         });
     }
     let delay_level = if header.delay_level == 0 {
-        3 + record.reconsume_times()
+        record.reconsume_times().saturating_add(3)
     } else {
         header.delay_level
     };
@@ -142,7 +142,7 @@ fn copy(core: &Core, record: &RecordView<'_>, target: &Target) -> Result<Appende
         sys_flag: record.sys_flag(),
         born_timestamp: record.born_timestamp(),
         born_host: record.born_host(),
-        reconsume_times: record.reconsume_times() + 1,
+        reconsume_times: record.reconsume_times().saturating_add(1),
         prepared_transaction_offset: 0,
         body: record.body(),
         properties: &properties,

@@ -334,6 +334,23 @@ async fn a_negative_level_buries_at_once_and_a_missing_message_is_said() {
 }
 
 #[tokio::test]
+async fn a_count_of_retries_at_its_end_stays_there() {
+    let fixture = Fixture::start().await;
+    let peer = fixture.peer().await;
+    for (queue_offset, retries, limit) in [(0, i32::MAX, 16), (1, i32::MAX - 1, i32::MAX)] {
+        let mut request = send_request("T", 0, "x", "");
+        request.ext.put_integer("j", retries);
+        peer.ok(request).await;
+        let sent = peer.pull("T", 0, queue_offset).await.messages.remove(0);
+        send_back(&peer, &sent.offset_msg_id(), 0, limit).await;
+    }
+    let dead = peer.pull("%DLQ%g", 0, 0).await.messages.remove(0);
+    assert_eq!(dead.reconsume_times, i32::MAX);
+    let delayed = peer.pull("SCHEDULE_TOPIC_XXXX", 17, 0).await;
+    assert_eq!(delayed.messages[0].reconsume_times, i32::MAX);
+}
+
+#[tokio::test]
 async fn a_retry_sent_too_often_by_the_client_itself_is_a_dead_letter() {
     let fixture = Fixture::start().await;
     let peer = fixture.peer().await;
