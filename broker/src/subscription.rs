@@ -18,18 +18,6 @@ use crate::{
     table::{ConfigTable, Durability, Entry, TableError},
 };
 
-/// Groups every broker has (`SubscriptionGroupManager.init` of Apache `RocketMQ` 5.3.3).
-const BUILTIN: [&str; 8] = [
-    "TOOLS_CONSUMER",
-    "FILTERSRV_CONSUMER",
-    "SELF_TEST_C_GROUP",
-    "CID_ONS-HTTP-PROXY",
-    "CID_ONSAPI_PULL",
-    "CID_ONSAPI_PERMISSION",
-    "CID_ONSAPI_OWNER",
-    "CID_RMQ_SYS_TRANS",
-];
-
 impl Entry for SubscriptionGroupConfig {
     type File = SubscriptionGroupTable;
     const FILE: &'static str = "subscriptionGroup.json";
@@ -80,7 +68,7 @@ impl Groups {
             auto_create: config.auto_create_subscription_group,
             clock: config.clock.clone(),
         };
-        for name in BUILTIN {
+        for name in names::BUILT_IN_GROUPS {
             groups
                 .table
                 .entry_or_make(name, groups.clock.now_millis(), || {
@@ -124,6 +112,16 @@ impl Groups {
             tracing::info!(group = name, "consumer group made");
         }
         Ok(Some(group))
+    }
+
+    /// As [`Groups::group`], for requests that need the group.
+    ///
+    /// # Errors
+    /// [`Refusal::GroupUnknown`] besides.
+    pub(crate) fn required(&self, name: &str) -> Result<Arc<SubscriptionGroupConfig>, Refusal> {
+        self.group(name)?.ok_or_else(|| Refusal::GroupUnknown {
+            group: name.to_owned(),
+        })
     }
 
     /// Puts a group, new or changed.

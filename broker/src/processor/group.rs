@@ -7,7 +7,7 @@ use bindery_protocol::{
 use bindery_remoting::Connection;
 
 use super::Answer;
-use crate::{limits, refusal::Refusal, state::Core};
+use crate::{limits, state::Core};
 
 /// 200: creates or changes a group.
 pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
@@ -38,12 +38,7 @@ pub(super) fn delete(core: &Core, _: &Connection, frame: &Frame) -> Answer {
 pub(super) fn config(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: GroupHeader<'_> = frame.header()?;
     let name: &str = &header.group;
-    let group = core
-        .groups
-        .group(name)?
-        .ok_or_else(|| Refusal::GroupUnknown {
-            group: name.to_owned(),
-        })?;
+    let group = core.groups.required(name)?;
     Ok(Reply::ok().body(bodies::to_vec(&*group)?))
 }
 

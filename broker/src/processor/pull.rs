@@ -196,12 +196,7 @@ fn admit(
         return Err(Refusal::LitePullOff);
     }
     let group_name: &str = &header.consumer_group;
-    let group = core
-        .groups
-        .group(group_name)?
-        .ok_or_else(|| Refusal::GroupUnknown {
-            group: group_name.to_owned(),
-        })?;
+    let group = core.groups.required(group_name)?;
     if !group.consume_enable {
         return Err(Refusal::GroupForbidden {
             group: group_name.to_owned(),

@@ -45,12 +45,7 @@ pub(super) fn send_back(core: &Arc<Core>, exchange: Exchange) {
 fn store(core: &Core, frame: &Frame) -> Result<Option<Appended>, Refusal> {
     let header: SendBackHeader<'_> = frame.header()?;
     let group_name: &str = &header.group;
-    let group = core
-        .groups
-        .group(group_name)?
-        .ok_or_else(|| Refusal::GroupUnknown {
-            group: group_name.to_owned(),
-        })?;
+    let group = core.groups.required(group_name)?;
     if core.config.broker_permission & PERM_WRITE == 0 {
         return Err(Refusal::BrokerNotWritable {
             broker: core.address.ip().to_string(),

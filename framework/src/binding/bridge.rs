@@ -1,11 +1,14 @@
 //! `StreamBridge`: sending to an output whose name is known only at run time.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::Serialize;
 
 use super::bindings::Bindings;
 use super::error::SendError;
+use super::output::{OutputBinding, Prepared};
 use super::receipt::SendReceipt;
 use crate::handler::{FromMessage, MessageContext, Rejection};
 use crate::message::Message;
@@ -23,6 +26,18 @@ impl StreamBridge {
         Self { bindings }
     }
 
+    /// Finds the output, and encodes and places the message: what is done before anything waits.
+    fn prepare(
+        &self,
+        binding: &str,
+        message: impl IntoMessage,
+    ) -> Result<(Arc<OutputBinding>, Prepared), SendError> {
+        let (payload, headers) = message.into_message().into_parts();
+        let output = self.bindings.output_to_send(binding)?;
+        let prepared = output.prepare(&payload, headers)?;
+        Ok((output, prepared))
+    }
+
     /// Sends one message through the output `binding`, with that output's content type and partition key.
     ///
     /// # Errors
@@ -33,11 +48,7 @@ impl StreamBridge {
         binding: &str,
         message: impl IntoMessage,
     ) -> impl Future<Output = Result<SendReceipt, SendError>> + Send {
-        let (payload, headers) = message.into_message().into_parts();
-        let prepared = self.bindings.output_to_send(binding).and_then(|output| {
-            let prepared = output.prepare(&payload, headers)?;
-            Ok((output, prepared))
-        });
+        let prepared = self.prepare(binding, message);
         async move {
             let (output, prepared) = prepared?;
             output.send_prepared(prepared).await
@@ -55,11 +66,7 @@ impl StreamBridge {
         message: impl IntoMessage,
         args: TxArgs,
     ) -> impl Future<Output = Result<TxReceipt, SendError>> + Send {
-        let (payload, headers) = message.into_message().into_parts();
-        let prepared = self.bindings.output_to_send(binding).and_then(|output| {
-            let prepared = output.prepare(&payload, headers)?;
-            Ok((output, prepared))
-        });
+        let prepared = self.prepare(binding, message);
         async move {
             let (output, prepared) = prepared?;
             output.send_prepared_in_transaction(prepared, args).await
