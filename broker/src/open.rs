@@ -64,6 +64,7 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         clients: Clients::default(),
         locks: QueueLocks::default(),
         workers: state::workers(),
+        replies: state::slots(config.reply_thread_pool_queue_capacity),
         unsettled: Arc::default(),
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),

@@ -177,6 +177,13 @@ pub(crate) enum Refusal {
         #[source]
         source: RemotingError,
     },
+    #[error("reply message properties[REPLY_TO_CLIENT] is null")]
+    ReplyToNobody,
+    #[error("push reply message fail, channel of <{client_id}> not found.")]
+    RequesterUnknown { client_id: String },
+    // Without a blank in Apache's broker too.
+    #[error("push reply message to {client_id}fail.")]
+    ReplyNotTaken { client_id: String },
     #[error("look message by offset failed, {offset}")]
     SendBackNotFound { offset: i64 },
     #[error("can not find message by the offset, {offset}")]
@@ -231,6 +238,9 @@ impl Refusal {
             | Self::NoConsumer { .. }
             | Self::ProducerOffline { .. }
             | Self::ClientOffline { .. }
+            | Self::ReplyToNobody
+            | Self::RequesterUnknown { .. }
+            | Self::ReplyNotTaken { .. }
             | Self::SendBackNotFound { .. }
             | Self::MessageNotFound { .. }
             | Self::ResetOutside { .. }

@@ -58,6 +58,8 @@ pub(crate) struct Core {
     pub(crate) stamp: Vec<u8>,
     /// Slots for requests that run on blocking threads.
     pub(crate) workers: Arc<Semaphore>,
+    /// Slots for replies that wait for their requester.
+    pub(crate) replies: Arc<Semaphore>,
     /// Sends that are in the log and wait for the disk.
     pub(crate) unsettled: Arc<AtomicUsize>,
     pub(crate) tasks: TaskTracker,
@@ -102,7 +104,12 @@ impl Core {
 
 /// Slots for requests that run on blocking threads.
 pub(crate) fn workers() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(WORKERS))
+    slots(WORKERS)
+}
+
+/// So many slots, or as many as can be counted.
+pub(crate) fn slots(count: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))
 }
 
 /// An IPv4 address that came as IPv6 is IPv4 again: records hold it in four bytes then.

@@ -5,6 +5,7 @@
 //! 35, closed connection, 120 s silence ─┴─▶ changed groups ─▶ NOTIFY_CONSUMER_IDS_CHANGED (40) to every member
 //! pull ─▶ Clients::subscription ─▶ filter of (group, topic)
 //! ```
+mod addresses;
 mod group;
 mod subscription;
 
@@ -22,6 +23,7 @@ use bindery_protocol::{
 use bindery_remoting::{Connection, ConnectionId};
 use tokio::sync::Notify;
 
+use self::addresses::Addresses;
 pub(crate) use self::{
     group::ConsumerGroup,
     subscription::{Filter, Subscription, is_tag},
@@ -55,6 +57,8 @@ struct State {
     producers: HashMap<String, HashMap<ConnectionId, Member>>,
     /// The groups of each connection, so that its end costs no walk over all groups.
     joined: HashMap<ConnectionId, Joined>,
+    /// Where clients that produce are reached by name.
+    addresses: Addresses,
 }
 
 #[derive(Default)]
@@ -74,6 +78,7 @@ impl Clients {
             .or_default()
             .producers
             .insert(group.to_owned());
+        state.addresses.add(&member.client_id, &member.connection);
         state
             .producers
             .entry(group.to_owned())
@@ -131,6 +136,9 @@ impl Clients {
         let mut state = self.state();
         if let Some(joined) = state.joined.get_mut(&id) {
             joined.producers.remove(group);
+            if joined.producers.is_empty() {
+                state.addresses.remove(id);
+            }
         }
         state.leave_producers(group, id);
     }
@@ -141,6 +149,7 @@ impl Clients {
         let Some(joined) = state.joined.remove(&id) else {
             return Vec::new();
         };
+        state.addresses.remove(id);
         for group in &joined.producers {
             state.leave_producers(group, id);
         }
@@ -236,6 +245,11 @@ impl Clients {
             .get(group)
             .map(|members| members.values().cloned().collect())
             .unwrap_or_default()
+    }
+
+    /// A connection on which the producers of a client are reached.
+    pub(crate) fn producing(&self, client_id: &str) -> Option<Connection> {
+        self.state().addresses.find(client_id).cloned()
     }
 
     /// All producer groups and their members.

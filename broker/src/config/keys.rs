@@ -103,6 +103,10 @@ keys! {
     pull_thread_pool_queue_capacity: usize = 100_000, "pullThreadPoolQueueCapacity";
     /// Sends that may wait for the disk under `SYNC_FLUSH`; one more is answered "busy"; default 10000.
     send_thread_pool_queue_capacity: usize = 10_000, "sendThreadPoolQueueCapacity";
+    /// Replies that may wait for their requester to take them; one more is answered "busy"; default 10000.
+    reply_thread_pool_queue_capacity: usize = 10_000, "replyThreadPoolQueueCapacity";
+    /// Whether replies are stored as well as handed to their requester; default true.
+    store_reply_message_enable: bool = true, "storeReplyMessageEnable";
     /// Most messages of one pull, whatever is asked for; default 160.
     pull_batch_max_message_count: i32 = 160, "pullBatchMaxMessageCount";
     /// Whether members of a group are told when it changes; default true.

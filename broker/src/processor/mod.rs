@@ -18,6 +18,7 @@ mod properties;
 pub(crate) mod pull;
 mod query;
 mod relay;
+mod reply;
 mod reset;
 mod runtime;
 mod send;
@@ -80,6 +81,8 @@ routes! {
     SEND_MESSAGE => Anyone Owned send::send;
     SEND_MESSAGE_V2 => Anyone Owned send::send;
     SEND_BATCH_MESSAGE => Anyone Owned send::send;
+    SEND_REPLY_MESSAGE => Anyone Owned reply::reply;
+    SEND_REPLY_MESSAGE_V2 => Anyone Owned reply::reply;
     PULL_MESSAGE => Anyone Owned pull::pull;
     LITE_PULL_MESSAGE => Anyone Owned pull::pull;
     HEART_BEAT => Anyone Quick client::heartbeat;

@@ -90,6 +90,11 @@ impl Rewrite<'_> {
     }
 }
 
+/// The value of one property.
+pub(super) fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    pairs(text).find_map(|(found, value)| (found == name).then_some(value))
+}
+
 /// Appends one pair.
 pub(super) fn put(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(name.as_bytes());

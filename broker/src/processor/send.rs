@@ -52,7 +52,7 @@ pub(super) fn send(core: &Arc<Core>, exchange: Exchange) {
 }
 
 /// Every answer of a send, errors too, tells region and trace switch.
-fn stamp(config: &BrokerConfig, reply: &mut Reply) {
+pub(super) fn stamp(config: &BrokerConfig, reply: &mut Reply) {
     reply.ext.put(property::MSG_REGION, &config.region_id);
     reply.ext.put(
         property::TRACE_ON,
@@ -118,7 +118,7 @@ fn store(core: &Core, connection: &Connection, frame: &Frame) -> Result<Stored, 
 }
 
 /// The checks before anything is read of the message itself, in the order of `AbstractSendMessageProcessor`.
-fn admit(
+pub(super) fn admit(
     core: &Core,
     connection: &Connection,
     header: &SendHeader<'_>,

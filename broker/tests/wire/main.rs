@@ -9,6 +9,7 @@ mod admin;
 mod clients;
 mod delivery;
 mod filters;
+mod replies;
 mod restart;
 mod sending;
 mod support;
