@@ -6,6 +6,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod allocate;
 pub mod bodies;
 pub mod codes;
 pub mod filter;
@@ -13,3 +14,4 @@ pub mod frame;
 pub mod headers;
 pub mod message;
 pub mod names;
+pub mod pop;

@@ -14,7 +14,6 @@ use tokio_util::sync::DropGuard;
 use self::core::ConsumerCore;
 use crate::{Client, ClientError, MessageQueue};
 
-mod allocate;
 mod builder;
 mod concurrent;
 pub(crate) mod core;
@@ -34,6 +33,7 @@ mod start;
 mod subscription;
 mod workers;
 
+pub use bindery_protocol::allocate::AllocateStrategy;
 pub use builder::PushConsumerBuilder;
 pub use listener::{
     ConcurrentContext, ConcurrentListener, ConcurrentStatus, Listener, OrderlyContext,
@@ -62,18 +62,6 @@ pub enum MessageModel {
     Clustering,
     /// Every member. Positions are kept in local files, failed messages are dropped.
     Broadcasting,
-}
-
-/// How the queues of a topic are distributed over the members of a group. All members must use the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AllocateStrategy {
-    /// Neighbouring queues to each member (`AVG`, the default).
-    #[default]
-    Averagely,
-    /// Every n-th queue to each of n members (`AVG_BY_CIRCLE`).
-    AveragelyByCircle,
-    /// By a hash ring with ten places a member (`CONSISTENT_HASH`): few queues move when members come and go.
-    ConsistentHash,
 }
 
 /// How far a consumer is in one of its queues.

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{MessageModel, allocate::allocate, core::ConsumerCore, process_queue::ProcessQueue};
+use super::{MessageModel, core::ConsumerCore, process_queue::ProcessQueue};
 use crate::{
     MessageQueue,
     instance::{Server, TopicRoute, warn_once},
@@ -91,7 +91,10 @@ impl ConsumerCore {
                     };
                     {
                         let me = &self.client.id;
-                        let mine = allocate(self.settings.strategy, &route.subscribe, &members, me);
+                        let mine = self
+                            .settings
+                            .strategy
+                            .allocate(&route.subscribe, &members, me);
                         (mine, members.len() > 1)
                     }
                 }

@@ -63,6 +63,7 @@ fn round<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Vec<u8> {
 fn round_of(kind: &str) -> Option<Round> {
     let name = kind.split([' ', ',']).nth(1)?;
     Some(match name {
+        "BatchAckMessageRequestBody" => round::<BatchAckBody>,
         "BrokerMemberGroup" => round::<MemberGroupBody>,
         "BrokerStatsData" => round::<BrokerStatsData>,
         "CheckClientRequestBody" => round::<CheckClientBody>,
@@ -84,13 +85,17 @@ fn round_of(kind: &str) -> Option<Round> {
         "KVTable" => round::<KvTable>,
         "LockBatchRequestBody" | "UnlockBatchRequestBody" => round::<LockBatchBody>,
         "LockBatchResponseBody" => round::<LockBatchReply>,
+        "MessageRequestModeSerializeWrapper" => round::<RequestModeTable>,
         "ProducerConnection" => round::<ProducerConnection>,
         "ProducerTableInfo" => round::<ProducerTable>,
+        "QueryAssignmentRequestBody" => round::<QueryAssignmentBody>,
+        "QueryAssignmentResponseBody" => round::<AssignmentBody>,
         "QueryConsumeQueueResponseBody" => round::<ConsumeQueueBody>,
         "QueryCorrectionOffsetBody" => round::<CorrectionOffsets>,
         "QuerySubscriptionResponseBody" => round::<SubscriptionBody>,
         "RegisterBrokerBody" => round::<RegisterBrokerBody>,
         "ResetOffsetBody" => round::<ResetOffsetBody>,
+        "SetMessageRequestModeRequestBody" => round::<RequestModeBody>,
         "SubscriptionGroupConfig" => round::<SubscriptionGroupConfig>,
         "SubscriptionGroupList" => round::<GroupConfigList>,
         "SubscriptionGroupWrapper" => round::<SubscriptionGroupTable>,
@@ -387,4 +392,13 @@ proptest! {
         let text = write_properties(entries.iter().map(|(key, value)| (key.as_str(), value.as_str())));
         prop_assert_eq!(parse_properties(&text), entries);
     }
+}
+
+#[test]
+fn a_set_of_offsets_is_javas_bit_set() {
+    let ack: BatchAck = from_slice(br#"{"b":"DwE=","c":"g"}"#).unwrap();
+    assert_eq!(ack.offsets.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 8]);
+    let again: OffsetSet = [8, 0, 1, 3, 2].into_iter().collect();
+    assert_eq!(again, ack.offsets);
+    assert!(from_slice::<BatchAck>(br#"{"b":"?"}"#).is_err());
 }

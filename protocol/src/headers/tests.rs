@@ -96,6 +96,12 @@ fn request_header(code: i64) -> Option<Round> {
         370 => |frame| round::<RecallHeader<'_>>(frame),
         901 => |frame| round::<MemberGroupHeader<'_>>(frame),
         904 => |frame| round::<BrokerHeartbeatHeader<'_>>(frame),
+        200_050 => |frame| round::<PopHeader<'_>>(frame),
+        200_051 => |frame| round::<AckHeader<'_>>(frame),
+        200_052 => |frame| round::<PeekHeader<'_>>(frame),
+        200_053 => |frame| round::<ChangeInvisibleTimeHeader<'_>>(frame),
+        200_054 => |frame| round::<NotificationHeader<'_>>(frame),
+        200_055 => |frame| round::<PollingInfoHeader<'_>>(frame),
         _ => return None,
     })
 }
@@ -116,6 +122,10 @@ fn reply_header(code: i64) -> Option<Round> {
         322 => |frame| round::<DataVersionReply>(frame),
         327 => |frame| round::<AddWritePermReply>(frame),
         370 => |frame| round::<RecallReply<'_>>(frame),
+        200_050 | 200_052 => |frame| round::<PopReply<'_>>(frame),
+        200_053 => |frame| round::<ChangeInvisibleTimeReply>(frame),
+        200_054 => |frame| round::<NotificationReply>(frame),
+        200_055 => |frame| round::<PollingInfoReply>(frame),
         _ => return None,
     })
 }

@@ -1,14 +1,40 @@
-//! Which queues of a topic belong to which member of a group. Every member computes it for itself, so the arithmetic is Java's, bit
-//! for bit, and both lists are sorted.
+//! Which queues of a topic belong to which member of a group.
+//!
+//! ```text
+//! sorted queues + sorted members + me ─▶ AllocateStrategy::allocate ─▶ my queues
+//! ```
+//! Every member computes it for itself, or a broker for it (400), so the arithmetic is Java's, bit for bit.
 use md5::{Digest, Md5};
 
-use super::AllocateStrategy;
-use crate::MessageQueue;
+use crate::bodies::MessageQueue;
 
 /// Places of one member on the hash ring.
 const VIRTUAL_NODES: usize = 10;
 
+/// How the queues of a topic are distributed over the members of a group. All members must use the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AllocateStrategy {
+    /// Neighbouring queues to each member (`AVG`, the default).
+    #[default]
+    Averagely,
+    /// Every n-th queue to each of n members (`AVG_BY_CIRCLE`).
+    AveragelyByCircle,
+    /// By a hash ring with ten places a member (`CONSISTENT_HASH`): few queues move when members come and go.
+    ConsistentHash,
+}
+
 impl AllocateStrategy {
+    /// The strategy of that name (`AVG`, `AVG_BY_CIRCLE`, `CONSISTENT_HASH`), as requests say it.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "AVG" => Some(Self::Averagely),
+            "AVG_BY_CIRCLE" => Some(Self::AveragelyByCircle),
+            "CONSISTENT_HASH" => Some(Self::ConsistentHash),
+            _ => None,
+        }
+    }
+
     /// The part of `queues` that belongs to the member `me` of a group, in order; nothing if `me` is not among `members`. Both
     /// lists must be sorted, as they are when a consumer asks. Mirrors `AllocateMessageQueueStrategy` of Apache `RocketMQ` 5.3.3.
     #[must_use]
@@ -18,29 +44,19 @@ impl AllocateStrategy {
         members: &[String],
         me: &str,
     ) -> Vec<MessageQueue> {
-        allocate(self, queues, members, me)
-    }
-}
-
-/// See [`AllocateStrategy::allocate`].
-pub(crate) fn allocate(
-    strategy: AllocateStrategy,
-    queues: &[MessageQueue],
-    members: &[String],
-    me: &str,
-) -> Vec<MessageQueue> {
-    let Some(index) = members.iter().position(|member| member == me) else {
-        return Vec::new();
-    };
-    match strategy {
-        AllocateStrategy::Averagely => averagely(queues, members.len(), index),
-        AllocateStrategy::AveragelyByCircle => queues
-            .iter()
-            .skip(index)
-            .step_by(members.len())
-            .cloned()
-            .collect(),
-        AllocateStrategy::ConsistentHash => consistent_hash(queues, members, me),
+        let Some(index) = members.iter().position(|member| member == me) else {
+            return Vec::new();
+        };
+        match self {
+            Self::Averagely => averagely(queues, members.len(), index),
+            Self::AveragelyByCircle => queues
+                .iter()
+                .skip(index)
+                .step_by(members.len())
+                .cloned()
+                .collect(),
+            Self::ConsistentHash => consistent_hash(queues, members, me),
+        }
     }
 }
 
