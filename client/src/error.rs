@@ -22,6 +22,10 @@ pub mod client_code {
     pub const NO_NAME_SERVER: i32 = 10004;
     /// No route of the topic.
     pub const NOT_FOUND_TOPIC: i32 = 10005;
+    /// A request was sent and no reply came in time.
+    pub const REQUEST_TIMEOUT: i32 = 10006;
+    /// A reply can't be made: the message is no request.
+    pub const CREATE_REPLY_MESSAGE: i32 = 10007;
 }
 
 /// Why a call of this crate failed.
@@ -85,6 +89,14 @@ pub enum ClientError {
         /// Server asked, empty when the time was used up before one was chosen.
         addr: String,
         /// Time waited.
+        after: Duration,
+    },
+    /// The request was sent, and no reply came in time. It may have been handled.
+    #[error("send request message to <{topic}> OK, but wait reply message timeout, {} ms.", after.as_millis())]
+    NoReply {
+        /// Topic of the request.
+        topic: String,
+        /// Time allowed for the whole.
         after: Duration,
     },
     /// The connection broke or could not take the request. The request may have been executed.
@@ -255,6 +267,7 @@ impl ClientError {
                 client_code::CONNECT_BROKER
             }
             Self::Timeout { .. } => client_code::ACCESS_BROKER_TIMEOUT,
+            Self::NoReply { .. } => client_code::REQUEST_TIMEOUT,
             Self::BrokerUnknown { .. } => client_code::BROKER_NOT_EXIST,
             Self::NoNameServer => client_code::NO_NAME_SERVER,
             Self::TopicNotFound { .. } => client_code::NOT_FOUND_TOPIC,
@@ -370,6 +383,12 @@ pub enum MessageIllegal {
         /// Topic of the queue.
         queue_topic: String,
     },
+    /// The message lacks a property without which it can't be replied to: it is no request.
+    #[error("create reply message fail, requestMessage error, property[{property}] is null.")]
+    NotARequest {
+        /// Property that is missing.
+        property: &'static str,
+    },
     /// The queue selector chose an index that does not exist.
     #[error("select message queue return {index} of {count} queues")]
     QueueIndex {
@@ -386,6 +405,7 @@ impl MessageIllegal {
     pub fn response_code(&self) -> i32 {
         match self {
             Self::BodyEmpty | Self::BodyTooLarge { .. } | Self::PropertiesTooLarge { .. } => 13,
+            Self::NotARequest { .. } => client_code::CREATE_REPLY_MESSAGE,
             _ => -1,
         }
     }

@@ -33,6 +33,7 @@ pub use error::{ClientError, MessageIllegal, client_code};
 pub use instance::Client;
 pub use message::{Message, SendResult, SendStatus};
 pub use producer::{
-    BoxError, HalfMessage, LocalFailure, LocalState, Producer, ProducerBuilder, TransactionArgs,
-    TransactionListener, TransactionProducer, TransactionProducerBuilder, TransactionSendResult,
+    BoxError, HalfMessage, LocalFailure, LocalState, Producer, ProducerBuilder, ReplyMessage,
+    TransactionArgs, TransactionListener, TransactionProducer, TransactionProducerBuilder,
+    TransactionSendResult,
 };

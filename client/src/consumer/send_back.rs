@@ -7,7 +7,10 @@
 use bindery_protocol::{headers::SendBackHeader, message::property};
 
 use super::{MessageExt, core::ConsumerCore};
-use crate::{ClientError, producer::Outgoing};
+use crate::{
+    ClientError,
+    producer::{Kind, Outgoing},
+};
 
 /// First delay level of a failed message; every further failure is one more.
 const FIRST_LEVEL: i32 = 3;
@@ -98,7 +101,7 @@ impl ConsumerCore {
             flag: message.flag(),
             msg_id: message.msg_id().to_owned(),
             retried: Some((failures, max_reconsume_times)),
-            batch: false,
+            kind: Kind::Single,
         };
         self.client.send_inner(&outgoing).await
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! 40 members changed ─▶ rebalance     220 reset ─▶ new position        221 positions in memory
 //! 307 running info ──▶ answer          309 consume this message now ─▶ listener ─▶ answer
+//! 326 a reply ─▶ the request that waits for it
 //! 39 what became of this half message? ─▶ transaction listener ─▶ 37 to the same broker
 //! ```
 use std::sync::{Arc, Weak};
@@ -18,7 +19,7 @@ use bindery_protocol::{
 };
 use bindery_remoting::{Connection, Responder, Service};
 
-use super::{Peer, Shared};
+use super::{Peer, Shared, requests::ReplyError};
 use crate::{
     ClientError, MessageExt, body,
     consumer::{Origin, core::ConsumerCore},
@@ -68,6 +69,8 @@ enum CallbackError {
     Header(#[from] HeaderError),
     #[error(transparent)]
     Body(#[from] ClientError),
+    #[error(transparent)]
+    Reply(#[from] ReplyError),
 }
 
 impl Shared {
@@ -121,6 +124,14 @@ impl Shared {
                         Reply::error(ResponseCode::SYSTEM_ERROR, error.to_string())
                     }));
                 });
+            }
+            RequestCode::PUSH_REPLY_MESSAGE_TO_CLIENT => {
+                let taken = self.replied(addr, frame);
+                responder.send(match &taken {
+                    Ok(()) => Reply::ok(),
+                    Err(error) => Reply::error(ResponseCode::SYSTEM_ERROR, error.to_string()),
+                });
+                taken?;
             }
             other => tracing::debug!(code = other.0, "request of a broker ignored"),
         }

@@ -42,6 +42,7 @@ mod connections;
 mod heartbeat;
 mod identity;
 mod outages;
+mod requests;
 mod routes;
 
 pub(crate) use calls::{PullAnswer, read_header};
@@ -87,6 +88,7 @@ pub(crate) struct Shared {
     pub(crate) unique_ids: UniqueIdGenerator,
     connections: connections::Connections,
     outages: outages::Outages,
+    pub(crate) requests: requests::Requests,
     /// Shuffled once, so that the clients of a cluster spread over its name servers.
     name_servers: Vec<String>,
     /// The one that answered last.
@@ -120,6 +122,7 @@ impl Client {
             unique_ids: UniqueIdGenerator::new(ip),
             connections: connections::Connections::default(),
             outages: outages::Outages::default(),
+            requests: requests::Requests::default(),
             name_servers,
             chosen: AtomicUsize::new(0),
             producers: RwLock::default(),
@@ -165,6 +168,7 @@ impl Client {
             self.shared.unregister(Some(group), None).await;
         }
         self.shared.stop.cancel();
+        self.shared.requests.give_up();
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         join_all(

@@ -6,7 +6,7 @@
 //! ```
 //! A route once known is kept when the name servers no longer know it: that lets sends survive their restart.
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc, RwLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -57,6 +57,8 @@ pub(crate) struct TopicRoute {
     pub(crate) subscribe: Vec<MessageQueue>,
     /// Names of the brokers, in order.
     pub(crate) brokers: Vec<String>,
+    /// Names of the clusters they belong to, in order, each once.
+    pub(crate) clusters: Vec<String>,
     /// Whether the topic does not exist yet and this is what it will look like when the first message makes it.
     pub(crate) provisional: bool,
 }
@@ -251,10 +253,16 @@ impl TopicRoute {
             .map(|broker| broker.broker_name.clone())
             .collect();
         brokers.sort();
+        let clusters: BTreeSet<_> = data
+            .broker_datas
+            .iter()
+            .map(|broker| broker.cluster.clone())
+            .collect();
         Self {
             publish,
             subscribe,
             brokers,
+            clusters: clusters.into_iter().collect(),
             provisional,
         }
     }

@@ -22,7 +22,7 @@ use bindery_protocol::{
 };
 
 use super::{
-    Outgoing,
+    Kind, Outgoing,
     select::{Faults, select},
     settings::Settings,
 };
@@ -47,9 +47,9 @@ pub(super) struct Sender {
 }
 
 /// Failed attempts so far.
-struct Attempts {
-    started: Instant,
-    brokers: Vec<String>,
+pub(super) struct Attempts {
+    pub(super) started: Instant,
+    pub(super) brokers: Vec<String>,
 }
 
 impl Sender {
@@ -183,7 +183,7 @@ impl Sender {
         select(entry, route, last, faults)
     }
 
-    async fn try_once(
+    pub(super) async fn try_once(
         &self,
         message: &Outgoing,
         queue: &MessageQueue,
@@ -226,7 +226,7 @@ impl Sender {
         sent
     }
 
-    fn worth_another(&self, error: &ClientError) -> bool {
+    pub(super) fn worth_another(&self, error: &ClientError) -> bool {
         match error {
             ClientError::Broker { code, .. } => self.settings.retry_codes.contains(&code.0),
             other => other.is_retryable(),
@@ -240,7 +240,7 @@ impl Sender {
 
 impl Attempts {
     /// What the caller gets after the last attempt: a result that was stored less safely is better than an error.
-    fn end(
+    pub(super) fn end(
         self,
         message: &Outgoing,
         stored: Option<SendResult>,
@@ -283,13 +283,13 @@ fn request(
         reconsume_times: Some(message.retried.map_or(0, |(failures, _)| failures)),
         unit_mode: Some(false),
         max_reconsume_times: message.retried.map(|(_, max)| max),
-        batch: Some(message.batch),
+        batch: Some(message.kind == Kind::Batch),
         broker_name: Some((&*queue.broker_name).into()),
     };
-    let code = if message.batch {
-        RequestCode::SEND_BATCH_MESSAGE
-    } else {
-        RequestCode::SEND_MESSAGE_V2
+    let code = match message.kind {
+        Kind::Single => RequestCode::SEND_MESSAGE_V2,
+        Kind::Batch => RequestCode::SEND_BATCH_MESSAGE,
+        Kind::Reply => RequestCode::SEND_REPLY_MESSAGE_V2,
     };
     Request::new(code).with(&header).body(message.body.clone())
 }

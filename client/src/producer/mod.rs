@@ -25,12 +25,14 @@ use crate::{
 mod attempt;
 mod builder;
 mod prepare;
+mod request;
 mod select;
 mod settings;
 mod transaction;
 
 pub use builder::ProducerBuilder;
-pub(crate) use prepare::Outgoing;
+pub(crate) use prepare::{Kind, Outgoing};
+pub use request::ReplyMessage;
 pub use transaction::{
     BoxError, HalfMessage, LocalFailure, LocalState, TransactionArgs, TransactionListener,
     TransactionProducer, TransactionProducerBuilder, TransactionSendResult,

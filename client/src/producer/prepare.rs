@@ -37,7 +37,18 @@ pub(crate) struct Outgoing {
     pub(crate) msg_id: String,
     /// How often it failed, and how often it may: for what is sent to a retry topic.
     pub(crate) retried: Option<(i32, i32)>,
-    pub(crate) batch: bool,
+    pub(crate) kind: Kind,
+}
+
+/// Which request carries a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One message: 310.
+    Single,
+    /// Several in one body: 320.
+    Batch,
+    /// A reply, which the broker hands on: 325.
+    Reply,
 }
 
 /// The checks of one message, in Java's order.
@@ -95,7 +106,7 @@ pub(super) async fn prepare(
         flag,
         msg_id,
         retried: None,
-        batch: false,
+        kind: Kind::Single,
     })
 }
 
@@ -142,7 +153,7 @@ pub(super) fn prepare_batch(
         flag: 0,
         msg_id: ids.join(","),
         retried: None,
-        batch: true,
+        kind: Kind::Batch,
     })
 }
 

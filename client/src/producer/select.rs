@@ -103,6 +103,7 @@ mod tests {
             publish: queues.collect(),
             subscribe: Vec::new(),
             brokers: Vec::new(),
+            clusters: Vec::new(),
             provisional: false,
         }
     }

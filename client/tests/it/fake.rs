@@ -206,6 +206,17 @@ impl Fake {
         producers.len()
     }
 
+    /// The connections of a broker's producers of a group.
+    pub(crate) fn producers(&self, broker: &str, group: &str) -> Vec<Connection> {
+        let state = self.state.lock().unwrap();
+        let producers = state.producers.get(&(broker.to_owned(), group.to_owned()));
+        producers
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .cloned()
+            .collect()
+    }
+
     pub(crate) async fn stop(self) {
         self.state.lock().unwrap().held.clear();
         for server in self.servers.into_values() {
@@ -291,6 +302,7 @@ impl State {
             route.broker_datas.push(BrokerData {
                 broker_addrs: BTreeMap::from([(0, addr.to_string())]),
                 broker_name: name.clone(),
+                cluster: "C".into(),
                 ..BrokerData::default()
             });
             route.queue_datas.push(QueueData {
@@ -306,9 +318,9 @@ impl State {
 
     fn answer(&mut self, broker: &str, frame: &Frame, connection: &Connection) -> Reply {
         match frame.request_code() {
-            RequestCode::SEND_MESSAGE_V2 | RequestCode::SEND_BATCH_MESSAGE => {
-                self.send(broker, frame)
-            }
+            RequestCode::SEND_MESSAGE_V2
+            | RequestCode::SEND_BATCH_MESSAGE
+            | RequestCode::SEND_REPLY_MESSAGE_V2 => self.send(broker, frame),
             RequestCode::HEART_BEAT => self.heartbeat(broker, frame, connection),
             RequestCode::END_TRANSACTION => {
                 let header: EndTransactionHeader<'_> = frame.header().unwrap();

@@ -116,6 +116,45 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) -> Duration 
     started.elapsed()
 }
 
+#[tokio::test]
+async fn a_request_is_replied_to() {
+    let Some(stage) = Stage::new("request", 4).await else {
+        return;
+    };
+    let producer = stage.producer().await;
+    let replier = producer.clone();
+    let consumer = stage
+        .consumer()
+        .listener(Listener::concurrent(move |batch: Vec<MessageExt>| {
+            let replier = replier.clone();
+            async move {
+                for message in batch {
+                    let text = String::from_utf8_lossy(message.body()).to_uppercase();
+                    let reply = message.reply(text).unwrap();
+                    replier.send_reply(reply).await.unwrap();
+                }
+                ConcurrentStatus::Success
+            }
+        }))
+        .start()
+        .await
+        .unwrap();
+    let requests = (0..20).map(|n| {
+        let (producer, topic) = (producer.clone(), stage.topic.clone());
+        tokio::spawn(async move {
+            let request = Message::new(topic, format!("request {n}"));
+            let reply = producer.request(request, PATIENCE).await.unwrap();
+            assert_eq!(&reply.body()[..], format!("REQUEST {n}").as_bytes());
+        })
+    });
+    for request in requests.collect::<Vec<_>>() {
+        request.await.unwrap();
+    }
+    consumer.shutdown().await;
+    producer.shutdown().await;
+    stage.end().await;
+}
+
 fn numbered(topic: &str, numbers: std::ops::Range<usize>) -> Vec<Message> {
     numbers
         .map(|number| Message::new(topic, format!("m{number:04}")).keys([format!("k{number}")]))

@@ -9,6 +9,7 @@ mod live_start;
 mod live_transaction;
 mod outage;
 mod producer;
+mod request;
 mod seek;
 mod start;
 mod transaction;
