@@ -178,6 +178,16 @@ impl Offsets {
         Some(offset)
     }
 
+    /// The committed offsets of a group by queue of a topic.
+    pub(crate) fn of_topic(&self, group: &str, topic: &str) -> BTreeMap<i32, i64> {
+        self.state()
+            .committed
+            .get(group)
+            .and_then(|topics| topics.get(topic))
+            .cloned()
+            .unwrap_or_default()
+    }
+
     /// The topics a group has offsets for.
     pub(crate) fn topics_of(&self, group: &str) -> Vec<String> {
         self.state()

@@ -31,6 +31,8 @@ pub(crate) enum Forbidden {
     Topic = 3,
     /// Broadcasting is off for the group.
     Broadcast = 4,
+    /// The group may not read the topic.
+    Subscription = 5,
 }
 
 /// Why a request is not served.
@@ -44,6 +46,13 @@ pub(crate) enum Refusal {
     BodyField { field: &'static str },
     #[error(" request type {} not supported", code.0)]
     NotSupported { code: RequestCode },
+    #[error(" request type {} not supported: {what}", code.0)]
+    Absent {
+        code: RequestCode,
+        what: &'static str,
+    },
+    #[error("this request only for controllerMode ")]
+    NoController,
     #[error("[OVERLOAD]system busy, start flow control for a while")]
     Overload,
     #[error("[REJECTREQUEST]system busy, start flow control for a while")]
@@ -87,6 +96,12 @@ pub(crate) enum Refusal {
         queues: i32,
         consumer: SocketAddr,
     },
+    #[error("{queue_id}@{topic} is not exist!")]
+    NoQueue { topic: String, queue_id: i32 },
+    #[error("The stats <{name}> <{key}> not exist")]
+    NoFigure { name: String, key: String },
+    #[error("THe consumer group <{group}> not exist")]
+    NothingToReset { group: String },
     #[error("batch request does not support retry group {topic}")]
     BatchToRetry { topic: String },
     #[error("a batch holds ordinary messages only, this one has {what}")]
@@ -115,6 +130,10 @@ pub(crate) enum Refusal {
     TransactionLogOffset,
     #[error("the transaction {key} outlived its CHECK_IMMUNITY_TIME_IN_SECONDS, its check decides")]
     TransactionTooLate { key: String },
+    #[error(
+        "the message at {offset} is none that was given up: give the id it has in TRANS_CHECK_MAX_TIME_TOPIC"
+    )]
+    NotGivenUp { offset: i64 },
     #[error("accurate timer message is not enabled, timerWheelEnable is false")]
     TimerOff,
     #[error(
@@ -146,6 +165,8 @@ pub(crate) enum Refusal {
     TopicNotWritable { topic: String },
     #[error("the consumer group[{group}] can not consume by broadcast way")]
     BroadcastForbidden { group: String },
+    #[error("the consumer group[{group}] is forbidden for topic[{topic}]")]
+    ReadingForbidden { group: String, topic: String },
     #[error("lite pull is not enabled on this broker")]
     LitePullOff,
     #[error("parse the consumer's subscription failed")]
@@ -229,6 +250,11 @@ impl Refusal {
             | Self::Body(_)
             | Self::BodyField { .. }
             | Self::NotYet { .. }
+            | Self::NoController
+            | Self::NotGivenUp { .. }
+            | Self::NoQueue { .. }
+            | Self::NoFigure { .. }
+            | Self::NothingToReset { .. }
             | Self::TimerOff
             | Self::HalfMissing
             | Self::TransactionGroup
@@ -250,7 +276,9 @@ impl Refusal {
             Self::Overload | Self::Busy => ResponseCode::SYSTEM_BUSY,
             Self::TransactionOnSlave => ResponseCode::SLAVE_NOT_AVAILABLE,
             Self::TransactionTooLate { .. } => ResponseCode::ILLEGAL_OPERATION,
-            Self::NotSupported { .. } => ResponseCode::REQUEST_CODE_NOT_SUPPORTED,
+            Self::NotSupported { .. } | Self::Absent { .. } => {
+                ResponseCode::REQUEST_CODE_NOT_SUPPORTED
+            }
             Self::NoBody
             | Self::BatchToRetry { .. }
             | Self::BatchKind { .. }
@@ -267,6 +295,7 @@ impl Refusal {
             | Self::TopicNotReadable { .. }
             | Self::TopicNotWritable { .. }
             | Self::BroadcastForbidden { .. }
+            | Self::ReadingForbidden { .. }
             | Self::LitePullOff => ResponseCode::NO_PERMISSION,
             Self::TopicUnknown { .. } | Self::OffsetTopicUnknown { .. } => {
                 ResponseCode::TOPIC_NOT_EXIST
@@ -303,6 +332,7 @@ impl Refusal {
             Self::GroupForbidden { .. } => Some(Forbidden::Group),
             Self::TopicNotReadable { .. } => Some(Forbidden::Topic),
             Self::BroadcastForbidden { .. } => Some(Forbidden::Broadcast),
+            Self::ReadingForbidden { .. } => Some(Forbidden::Subscription),
             _ => None,
         }
     }

@@ -121,6 +121,15 @@ impl Schedule {
         self.changed.notified().await;
     }
 
+    /// The file's content as it is now.
+    pub(crate) fn snapshot(&self) -> DelayOffsetTable {
+        let offsets = self.offsets();
+        DelayOffsetTable {
+            data_version: Some(offsets.version),
+            offset_table: offsets.next.clone(),
+        }
+    }
+
     /// The file's content if it is no longer what is on the disk; the caller passes it to [`Schedule::write`] once all
     /// that was delivered so far is as durable as it has to be.
     pub(crate) fn take_unwritten(&self) -> Option<DelayOffsetTable> {

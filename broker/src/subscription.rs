@@ -3,7 +3,7 @@
 //! ```text
 //! subscriptionGroup.json ─▶ Groups ─▶ heartbeat, pull, send-back: Groups::group ─▶ found, or made with the defaults
 //! ```
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use bindery_protocol::{
     bodies::{DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable},
@@ -20,26 +20,28 @@ use crate::{
 
 impl Entry for SubscriptionGroupConfig {
     type File = SubscriptionGroupTable;
+    type Rest = Forbidden;
     const FILE: &'static str = "subscriptionGroup.json";
 
     fn name(&self) -> &str {
         &self.group_name
     }
 
-    fn pack(entries: Vec<Arc<Self>>, version: DataVersion) -> Self::File {
+    fn pack(entries: Vec<Arc<Self>>, forbidden: Forbidden, version: DataVersion) -> Self::File {
         SubscriptionGroupTable {
             data_version: version,
             subscription_group_table: entries
                 .into_iter()
                 .map(|entry| (entry.group_name.clone(), Arc::unwrap_or_clone(entry)))
                 .collect(),
-            ..Default::default()
+            forbidden_table: forbidden,
         }
     }
 
-    fn unpack(file: Self::File) -> (Vec<Self>, DataVersion) {
+    fn unpack(file: Self::File) -> (Vec<Self>, Forbidden, DataVersion) {
         (
             file.subscription_group_table.into_values().collect(),
+            file.forbidden_table,
             file.data_version,
         )
     }
@@ -48,6 +50,11 @@ impl Entry for SubscriptionGroupConfig {
         limits::loaded_group(self)
     }
 }
+
+/// By group, then topic: bits of what the group may not do (353).
+type Forbidden = BTreeMap<String, BTreeMap<String, i32>>;
+/// The bit of reading (`PermName.INDEX_PERM_READ` of Apache `RocketMQ` 5.3.3 is its number).
+const READING: i32 = 1 << 2;
 
 /// The consumer groups.
 pub(crate) struct Groups {
@@ -130,8 +137,57 @@ impl Groups {
         Ok(())
     }
 
-    /// Removes a group; whether there was one.
+    /// Whether a group may read a topic.
+    pub(crate) fn may_read(&self, group: &str, topic: &str) -> bool {
+        self.table.rest(|forbidden| {
+            let topics = forbidden.get(group);
+            topics
+                .and_then(|topics| topics.get(topic))
+                .is_none_or(|bits| bits & READING == 0)
+        })
+    }
+
+    /// Allows a group to read a topic, or forbids it.
+    ///
+    /// # Errors
+    /// When the table can't be written.
+    pub(crate) fn let_read(&self, group: &str, topic: &str, readable: bool) -> Result<(), Refusal> {
+        self.table
+            .change_rest(self.clock.now_millis(), |forbidden| {
+                let topics = forbidden.entry(group.to_owned()).or_default();
+                let bits = topics.entry(topic.to_owned()).or_default();
+                if readable {
+                    *bits &= !READING;
+                } else {
+                    *bits |= READING;
+                }
+                topics.retain(|_, bits| *bits != 0);
+                forbidden.retain(|_, topics| !topics.is_empty());
+            })?;
+        Ok(())
+    }
+
+    /// Forgets what groups may not do with a topic.
+    ///
+    /// # Errors
+    /// When the table can't be written.
+    pub(crate) fn forget_topic(&self, topic: &str) -> Result<(), Refusal> {
+        self.table
+            .change_rest(self.clock.now_millis(), |forbidden| {
+                forbidden.retain(|_, topics| {
+                    topics.remove(topic);
+                    !topics.is_empty()
+                });
+            })?;
+        Ok(())
+    }
+
+    /// Removes a group and what it may not do; whether there was one.
     pub(crate) fn remove(&self, name: &str) -> Result<bool, Refusal> {
+        self.table
+            .change_rest(self.clock.now_millis(), |forbidden| {
+                forbidden.remove(name);
+            })?;
         Ok(self.table.remove(name, self.clock.now_millis())?.is_some())
     }
 }

@@ -27,13 +27,14 @@ use crate::{
 
 impl Entry for TopicConfig {
     type File = TopicConfigTable;
+    type Rest = ();
     const FILE: &'static str = "topics.json";
 
     fn name(&self) -> &str {
         &self.topic_name
     }
 
-    fn pack(entries: Vec<Arc<Self>>, version: DataVersion) -> Self::File {
+    fn pack(entries: Vec<Arc<Self>>, (): (), version: DataVersion) -> Self::File {
         TopicConfigTable {
             data_version: version,
             topic_config_table: entries
@@ -44,9 +45,10 @@ impl Entry for TopicConfig {
         }
     }
 
-    fn unpack(file: Self::File) -> (Vec<Self>, DataVersion) {
+    fn unpack(file: Self::File) -> (Vec<Self>, (), DataVersion) {
         (
             file.topic_config_table.into_values().collect(),
+            (),
             file.data_version,
         )
     }
@@ -224,6 +226,11 @@ impl Topics {
         self.table.put(topic, self.clock.now_millis())?;
         self.changed(&name);
         Ok(())
+    }
+
+    /// Runs `act` while a topic of that name can't be made; not at all when there is one.
+    pub(crate) fn while_absent<R>(&self, name: &str, act: impl FnOnce() -> R) -> Option<R> {
+        self.table.while_absent(name, act)
     }
 
     /// Removes a topic; whether there was one.

@@ -125,6 +125,9 @@ keys! {
     server_channel_max_idle_time_seconds: u64 = 120, "serverChannelMaxIdleTimeSeconds";
     /// Commits after which the version of the offset file rises by one; default 500.
     consumer_offset_update_version_step: u64 = 500, "consumerOffsetUpdateVersionStep";
+    /// Whether a reset of offsets (222) waits in the broker for the next pull, consumers online or not; otherwise online
+    /// consumers are told, as brokers of version 4 do; default true.
+    use_server_side_reset_offset: bool = true, "useServerSideResetOffset";
     /// Whether timer messages get their topic; default true.
     timer_wheel_enable: bool = true, "timerWheelEnable";
     /// Queues of the topic in which POP keeps its state; default 8.

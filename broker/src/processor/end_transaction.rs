@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use bindery_protocol::{
     frame::{Frame, Reply},
-    headers::EndTransactionHeader,
-    message::{PhysicalOffset, QueueOffset, RecordView, SysFlag, Transaction},
+    headers::{EndTransactionHeader, ResumeCheckHeader},
+    message::{PhysicalOffset, QueueOffset, RecordView, SysFlag, Transaction, id},
     names,
 };
+use bindery_remoting::Connection;
 
 use super::{
-    Exchange, answer,
+    Answer, Exchange, answer,
     deposit::{self, Draft, Wait},
 };
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
     refusal::Refusal,
     state::Core,
     store::Appended,
-    transaction::{Claim, HalfMessage},
+    transaction::{self, Claim, HalfMessage},
 };
 
 /// A verdict that was carried out as far as memory goes.
@@ -36,6 +37,20 @@ enum Ended {
         offset: i64,
         key: String,
     },
+}
+
+/// 323: checks a half message again that was given up; `msgId` is the one it has under `TRANS_CHECK_MAX_TIME_TOPIC`.
+pub(super) fn check_again(core: &Core, _: &Connection, frame: &Frame) -> Answer {
+    let header: ResumeCheckHeader<'_> = frame.header()?;
+    let message_id = header.msg_id.as_deref().unwrap_or_default();
+    let (_, offset) = id::parse_offset_msg_id(message_id)
+        .ok()
+        .ok_or_else(|| Refusal::BadText {
+            what: "msgId",
+            text: message_id.to_owned(),
+        })?;
+    transaction::resume(core, offset)?;
+    Ok(Reply::ok())
 }
 
 /// Serves one.

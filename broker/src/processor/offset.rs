@@ -1,4 +1,4 @@
-//! Offsets of groups (14, 15, 43) and of queues (29 to 32).
+//! Offsets of groups (14, 15, 43, 45) and of queues (29 to 32).
 use bindery_protocol::{
     bodies,
     frame::{Frame, Reply},
@@ -117,6 +117,11 @@ pub(super) fn earliest(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: QueueHeader<'_> = frame.header()?;
     let timestamp = core.store.earliest_time(&header.topic, header.queue_id);
     Ok(Reply::ok().with(&StoreTimeReply { timestamp }))
+}
+
+/// 45: the next message of each delay level, for slaves.
+pub(super) fn delays(core: &Core, _: &Connection, _: &Frame) -> Answer {
+    Ok(Reply::ok().body(bodies::to_vec(&core.schedule.snapshot())?))
 }
 
 /// 43: all committed offsets, for slaves.

@@ -216,6 +216,12 @@ fn admit(
             consumer: connection.peer(),
         });
     }
+    if !core.groups.may_read(group_name, &header.topic) {
+        return Err(Refusal::ReadingForbidden {
+            group: group_name.to_owned(),
+            topic: header.topic.clone().into_owned(),
+        });
+    }
     let filter = filter(core, header, group.consume_broadcast_enable)?;
     Ok(Pull::new(header, &topic, group.group_sys_flag, filter))
 }
@@ -330,12 +336,11 @@ impl Pull {
 
     fn reply(&self, core: &Core, outcome: Outcome) -> Reply {
         let now = core.now();
-        match u64::try_from(outcome.messages.len()).unwrap_or(u64::MAX) {
-            0 => core.stats.pulled("", 0, now),
-            count => core
-                .stats
-                .pulled(&format!("{}@{}", self.topic, self.group), count, now),
-        }
+        let count = u64::try_from(outcome.messages.len()).unwrap_or(u64::MAX);
+        let bytes: usize = outcome.messages.iter().map(Bytes::len).sum();
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        core.stats
+            .pulled(&self.topic, &self.group, count, bytes, now);
         let mut reply = Reply::code(outcome.code).with(&PullReply {
             suggest_which_broker_id: 0,
             next_begin_offset: outcome.next,

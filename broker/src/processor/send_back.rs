@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bindery_protocol::{
-    bodies::{PERM_READ, PERM_WRITE, SubscriptionGroupConfig},
+    bodies::{PERM_READ, PERM_WRITE, SubscriptionGroupConfig, TopicConfig},
     codes::{RequestCode, ResponseCode},
     frame::{Frame, Reply},
     headers::SendBackHeader,
@@ -73,8 +73,12 @@ fn store(core: &Core, frame: &Frame) -> Result<Option<Appended>, Refusal> {
                 offset: header.offset,
             })?;
     let record = RecordView::parse(&bytes)?;
-    let target = target(core, &header, frame.head.version, &group, &record)?;
-    copy(core, &record, &target).map(Some)
+    let target = target(core, &header, frame.head.version, &group, &retry, &record)?;
+    let appended = copy(core, &record, &target)?;
+    let origin = record.property(property::RETRY_TOPIC);
+    let topic = origin.map_or_else(|| record.topic_text(), String::from_utf8_lossy);
+    core.stats.sent_back(&topic, group_name, core.now());
+    Ok(Some(appended))
 }
 
 /// Where the copy goes.
@@ -89,6 +93,7 @@ fn target(
     header: &SendBackHeader<'_>,
     version: i32,
     group: &SubscriptionGroupConfig,
+    retry: &TopicConfig,
     record: &RecordView<'_>,
 ) -> Result<Target, Refusal> {
     let limit = match header.max_reconsume_times {
@@ -110,8 +115,9 @@ fn target(
         header.delay_level
     };
     Ok(Target {
-        topic: names::retry_topic(&group.group_name),
-        queue_id: Core::random_queue(group.retry_queue_nums),
+        topic: retry.topic_name.clone(),
+        // The topic may have been made when the group had more queues for retries, or fewer.
+        queue_id: Core::random_queue(group.retry_queue_nums.min(retry.write_queue_nums)),
         delay_level,
     })
 }

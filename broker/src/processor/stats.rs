@@ -1,28 +1,29 @@
-//! What operators look at: ends of queues, progress of groups, connections (202, 203, 204, 208, 300, 328, 343).
+//! What operators look at: ends of queues, connections, subscriptions, counters (202, 203, 204, 300, 315, 328, 343, 345).
 use std::collections::BTreeSet;
 
 use bindery_protocol::{
     bodies::{
-        self, ClientConnection, ConsumeStats, ConsumerConnection, GroupList, MessageQueue,
-        OffsetProgress, ProducerConnection, ProducerInfo, ProducerTable, QueueMap, TopicList,
-        TopicOffset, TopicStatsTable,
+        self, ClientConnection, ConsumerConnection, GroupList, MessageQueue, ProducerConnection,
+        ProducerInfo, ProducerTable, QueueMap, SubscriptionBody, TopicList, TopicOffset,
+        TopicStatsTable,
     },
     frame::{Frame, Reply},
     headers::{
-        ConsumeStatsHeader, ConsumerGroupHeader, GroupHeader, ProducerConnectionHeader, TopicHeader,
+        BrokerStatsHeader, ConsumerGroupHeader, GroupHeader, ProducerConnectionHeader,
+        SubscriptionHeader, TopicHeader,
     },
     message::QueueOffset,
 };
 use bindery_remoting::Connection;
 
-use super::Answer;
+use super::{Answer, progress::queues_of};
 use crate::{
     client::{Member, Subscribed},
     refusal::Refusal,
     state::Core,
 };
 
-fn queue(core: &Core, topic: &str, queue_id: i32) -> MessageQueue {
+pub(super) fn queue(core: &Core, topic: &str, queue_id: i32) -> MessageQueue {
     MessageQueue {
         broker_name: core.config.broker_name.clone(),
         queue_id,
@@ -36,7 +37,7 @@ pub(super) fn topic(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let name: &str = &header.topic;
     let topic = core.topics.known(name)?;
     let mut offset_table: QueueMap<TopicOffset> = QueueMap::default();
-    for queue_id in 0..topic.read_queue_nums.max(topic.write_queue_nums) {
+    for queue_id in queues_of(&topic) {
         let max = core.store.max_offset(name, queue_id);
         let last = QueueOffset(max.0 - 1);
         let offset = TopicOffset {
@@ -46,66 +47,11 @@ pub(super) fn topic(core: &Core, _: &Connection, frame: &Frame) -> Answer {
         };
         offset_table.insert(queue(core, name, queue_id), offset);
     }
-    let topic_put_tps = core.stats.topic_put.per_second(name, core.now());
+    let topic_put_tps = core.stats.put_rate(name, core.now());
     Ok(Reply::ok().body(bodies::to_vec(&TopicStatsTable {
         offset_table,
         topic_put_tps,
     })?))
-}
-
-/// 208: how far a group has come, of one topic, of those listed, or of all it has offsets for.
-pub(super) fn consumption(core: &Core, _: &Connection, frame: &Frame) -> Answer {
-    let header: ConsumeStatsHeader<'_> = frame.header()?;
-    let group: &str = &header.consumer_group;
-    let topics: BTreeSet<String> = match (header.topic.as_deref(), header.topic_list.as_deref()) {
-        (Some(topic), _) if !topic.is_empty() => BTreeSet::from([topic.to_owned()]),
-        (_, Some(list)) if !list.is_empty() => list.split(';').map(str::to_owned).collect(),
-        _ => core.offsets.topics_of(group).into_iter().collect(),
-    };
-    let mut stats = ConsumeStats::default();
-    for topic in topics {
-        // An offset of a topic the group no longer subscribes to would show as a lag that never ends.
-        if matches!(
-            core.clients.subscription(group, &topic),
-            Subscribed::NotToTopic
-        ) {
-            continue;
-        }
-        add_progress(core, group, &topic, &mut stats);
-    }
-    Ok(Reply::ok().body(bodies::to_vec(&stats)?))
-}
-
-fn add_progress(core: &Core, group: &str, topic: &str, stats: &mut ConsumeStats) {
-    let Some(config) = core.topics.topic(topic) else {
-        return;
-    };
-    for queue_id in 0..config.read_queue_nums {
-        let consumer_offset = core
-            .offsets
-            .committed(group, topic, queue_id)
-            .unwrap_or(0)
-            .max(0);
-        let pull_offset = core
-            .offsets
-            .last_pulled(group, topic, queue_id)
-            .unwrap_or(0)
-            .max(consumer_offset);
-        let last = QueueOffset(consumer_offset - 1);
-        let progress = OffsetProgress {
-            broker_offset: core.store.max_offset(topic, queue_id).0.max(0),
-            consumer_offset,
-            last_timestamp: core.store.store_time(topic, queue_id, last).unwrap_or(0),
-            pull_offset,
-        };
-        stats
-            .offset_table
-            .insert(queue(core, topic, queue_id), progress);
-    }
-    stats.consume_tps += core
-        .stats
-        .group_get
-        .per_second(&format!("{topic}@{group}"), core.now());
 }
 
 fn connection_of(member: &Member) -> ClientConnection {
@@ -177,6 +123,35 @@ pub(super) fn groups_of_topic(core: &Core, _: &Connection, frame: &Frame) -> Ans
         .collect();
     groups.extend(core.offsets.groups_of(&header.topic));
     Ok(Reply::ok().body(bodies::to_vec(&GroupList { group_list: groups })?))
+}
+
+/// 345: what a connected group subscribes to of a topic.
+pub(super) fn subscription(core: &Core, _: &Connection, frame: &Frame) -> Answer {
+    let header: SubscriptionHeader<'_> = frame.header()?;
+    let topic = header.topic.unwrap_or_default().into_owned();
+    let subscription_data = match core.clients.subscription(&header.group, &topic) {
+        Subscribed::To { subscription, .. } => Some(subscription.data.clone()),
+        Subscribed::NotToTopic | Subscribed::GroupOffline => None,
+    };
+    Ok(Reply::ok().body(bodies::to_vec(&SubscriptionBody {
+        group: header.group.into_owned(),
+        subscription_data,
+        topic,
+    })?))
+}
+
+/// 315: one counter over the last minute, hour and day.
+pub(super) fn figure(core: &Core, _: &Connection, frame: &Frame) -> Answer {
+    let header: BrokerStatsHeader<'_> = frame.header()?;
+    let (name, key) = (&*header.stats_name, &*header.stats_key);
+    let figure = core
+        .stats
+        .figure(name, key, &core.config.broker_cluster_name, core.now())
+        .ok_or_else(|| Refusal::NoFigure {
+            name: name.to_owned(),
+            key: key.to_owned(),
+        })?;
+    Ok(Reply::ok().body(bodies::to_vec(&figure)?))
 }
 
 /// 343: the topics a group has offsets for.

@@ -1,6 +1,8 @@
-//! Administration of topics: 17, 21, 215, 305, 351.
+//! Administration of topics: 17, 18, 21, 215, 305, 351.
+use std::collections::BTreeMap;
+
 use bindery_protocol::{
-    bodies::{self, TopicConfig, TopicConfigTable, TopicFilterType, TopicList},
+    bodies::{self, TopicConfig, TopicConfigList, TopicConfigTable, TopicFilterType, TopicList},
     frame::{Frame, Reply},
     headers::{CreateTopicHeader, TopicHeader},
     names,
@@ -21,55 +23,93 @@ const ATTRIBUTES: [(&str, &[&str]); 4] = [
     ("reserve.time", &[]),
 ];
 
+/// All bits a topic's permission may have: 8 priority, 4 read, 2 write, 1 inherit.
+const EVERY_PERM: i32 = 15;
+
 /// 17: creates or changes a topic.
 pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: CreateTopicHeader<'_> = frame.header()?;
-    let name: &str = &header.topic;
+    let filter =
+        TopicFilterType::from_name(&header.topic_filter_type).ok_or_else(|| Refusal::BadText {
+            what: "topicFilterType",
+            text: header.topic_filter_type.clone().into_owned(),
+        })?;
+    let changes = header.attributes.as_deref().unwrap_or_default().split(',');
+    let wanted = TopicConfig {
+        attributes: BTreeMap::new(),
+        order: header.order,
+        perm: header.perm,
+        read_queue_nums: header.read_queue_nums,
+        topic_filter_type: filter,
+        topic_name: header.topic.into_owned(),
+        topic_sys_flag: header.topic_sys_flag.unwrap_or(0),
+        write_queue_nums: header.write_queue_nums,
+    };
+    let topic = checked(core, wanted, changes)?;
+    put(core, topic)?;
+    Ok(Reply::ok())
+}
+
+/// 18: creates or changes several topics; none of them when one can't be.
+pub(super) fn create_all(core: &Core, _: &Connection, frame: &Frame) -> Answer {
+    let list: TopicConfigList = bodies::from_slice(&frame.body)?;
+    let mut topics = Vec::with_capacity(list.topic_config_list.len());
+    for mut wanted in list.topic_config_list {
+        let changes: Vec<String> = std::mem::take(&mut wanted.attributes)
+            .into_iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        topics.push(checked(core, wanted, changes.iter().map(String::as_str))?);
+    }
+    for topic in topics {
+        put(core, topic)?;
+    }
+    Ok(Reply::ok())
+}
+
+/// The topic as it will be, if it may be.
+fn checked<'a>(
+    core: &Core,
+    mut wanted: TopicConfig,
+    changes: impl Iterator<Item = &'a str>,
+) -> Result<TopicConfig, Refusal> {
+    let name = &wanted.topic_name;
     names::check_topic(name).map_err(Refusal::TopicName)?;
     if core.topics.is_system(name) {
         return Err(Refusal::SystemTopic {
             topic: name.to_owned(),
         });
     }
-    let filter =
-        TopicFilterType::from_name(&header.topic_filter_type).ok_or_else(|| Refusal::BadText {
-            what: "topicFilterType",
-            text: header.topic_filter_type.clone().into_owned(),
-        })?;
-    limits::queues("readQueueNums", header.read_queue_nums, 1)?;
-    limits::queues("writeQueueNums", header.write_queue_nums, 1)?;
+    limits::queues("readQueueNums", wanted.read_queue_nums, 1)?;
+    limits::queues("writeQueueNums", wanted.write_queue_nums, 1)?;
+    if !(0..=EVERY_PERM).contains(&wanted.perm) {
+        return Err(Refusal::BadText {
+            what: "perm",
+            text: wanted.perm.to_string(),
+        });
+    }
     let known = core.topics.topic(name);
-    let mut attributes = known
+    wanted.attributes = known
         .as_ref()
         .map(|topic| topic.attributes.clone())
         .unwrap_or_default();
-    for change in header
-        .attributes
-        .as_deref()
-        .unwrap_or_default()
-        .split(',')
-        .filter(|change| !change.is_empty())
-    {
-        change_attribute(&mut attributes, change, known.is_some())?;
+    for change in changes.filter(|change| !change.is_empty()) {
+        change_attribute(&mut wanted.attributes, change, known.is_some())?;
     }
-    core.topics.put(TopicConfig {
-        attributes,
-        order: header.order,
-        perm: header.perm,
-        read_queue_nums: header.read_queue_nums,
-        topic_filter_type: filter,
-        topic_name: name.to_owned(),
-        topic_sys_flag: header.topic_sys_flag.unwrap_or(0),
-        write_queue_nums: header.write_queue_nums,
-    })?;
+    Ok(wanted)
+}
+
+fn put(core: &Core, topic: TopicConfig) -> Result<(), Refusal> {
+    let name = topic.topic_name.clone();
+    core.topics.put(topic)?;
     // Queues that can no longer be read are waited for in vain.
-    core.holds.disturb_topic(name);
-    Ok(Reply::ok())
+    core.holds.disturb_topic(&name);
+    Ok(())
 }
 
 /// Applies `+key=value` or `-key`.
 fn change_attribute(
-    attributes: &mut std::collections::BTreeMap<String, String>,
+    attributes: &mut BTreeMap<String, String>,
     change: &str,
     existing: bool,
 ) -> Result<(), Refusal> {
@@ -118,16 +158,26 @@ pub(super) fn delete(core: &Core, _: &Connection, frame: &Frame) -> Answer {
             topic: name.to_owned(),
         });
     }
-    core.topics.remove(name)?;
-    core.store.delete_topic(name)?;
-    core.offsets.forget_topic(name);
-    core.holds.disturb_topic(name);
-    core.stats.topic_put.forget(|key| key == name);
-    core.stats
-        .group_get
-        .forget(|key| key.split_once('@').is_some_and(|(topic, _)| topic == name));
+    forget(core, name)?;
     tracing::info!(topic = name, "topic deleted");
     Ok(Reply::ok())
+}
+
+/// Removes a topic and everything that is kept for it.
+fn forget(core: &Core, name: &str) -> Result<(), Refusal> {
+    core.topics.remove(name)?;
+    // A send that makes the topic anew meanwhile keeps its queues.
+    if let Some(deleted) = core
+        .topics
+        .while_absent(name, || core.store.delete_topic(name))
+    {
+        deleted?;
+    }
+    core.offsets.forget_topic(name);
+    core.groups.forget_topic(name)?;
+    core.holds.disturb_topic(name);
+    core.stats.forget_topic(name);
+    Ok(())
 }
 
 /// 351: the configuration of a topic.
@@ -165,8 +215,6 @@ pub(super) fn system(core: &Core, _: &Connection, _: &Frame) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]

@@ -13,7 +13,7 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use bindery_protocol::bodies::DataVersion;
@@ -29,14 +29,16 @@ pub(crate) trait Entry:
 {
     /// The whole file.
     type File: Serialize + DeserializeOwned;
+    /// What the file holds besides the entries.
+    type Rest: Clone + Default + PartialEq + Send + Sync + 'static;
     /// Name of the file in `config/`.
     const FILE: &'static str;
     /// The key.
     fn name(&self) -> &str;
     /// The file's content.
-    fn pack(entries: Vec<Arc<Self>>, version: DataVersion) -> Self::File;
+    fn pack(entries: Vec<Arc<Self>>, rest: Self::Rest, version: DataVersion) -> Self::File;
     /// The table's content.
-    fn unpack(file: Self::File) -> (Vec<Self>, DataVersion);
+    fn unpack(file: Self::File) -> (Vec<Self>, Self::Rest, DataVersion);
     /// The entry, read from a file, as it may be used; none when it can't be.
     fn admitted(self) -> Option<Self>;
 }
@@ -80,10 +82,13 @@ pub(crate) struct ConfigTable<T: Entry> {
     file: JsonFile,
     path: PathBuf,
     changed: Notify,
+    /// Keeps writers of the file apart, so that an older content never replaces a newer one.
+    turn: Mutex<()>,
 }
 
-struct State<T> {
+struct State<T: Entry> {
     entries: HashMap<String, Arc<T>>,
+    rest: T::Rest,
     version: DataVersion,
     journal: Journal<T>,
 }
@@ -105,7 +110,7 @@ impl<T: Entry> ConfigTable<T> {
             path: path.clone(),
             source,
         })?;
-        let (entries, version) = loaded.map(T::unpack).unwrap_or_default();
+        let (entries, rest, version) = loaded.map(T::unpack).unwrap_or_default();
         let mut entries: HashMap<_, _> = entries
             .into_iter()
             .filter_map(Entry::admitted)
@@ -127,12 +132,14 @@ impl<T: Entry> ConfigTable<T> {
         Ok(Self {
             state: RwLock::new(State {
                 entries,
+                rest,
                 version,
                 journal,
             }),
             file,
             path,
             changed: Notify::new(),
+            turn: Mutex::default(),
         })
     }
 
@@ -212,6 +219,39 @@ impl<T: Entry> ConfigTable<T> {
         Ok(state.entries.remove(name))
     }
 
+    /// Runs `act` while nobody can make an entry of that name; not at all when there is one.
+    pub(crate) fn while_absent<R>(&self, name: &str, act: impl FnOnce() -> R) -> Option<R> {
+        let state = self.read();
+        (!state.entries.contains_key(name)).then(act)
+    }
+
+    /// Looks at what the file holds besides the entries.
+    pub(crate) fn rest<R>(&self, look: impl FnOnce(&T::Rest) -> R) -> R {
+        look(&self.read().rest)
+    }
+
+    /// Changes what the file holds besides the entries, and writes the file: the journal has no line for it. Blocks on
+    /// the disk.
+    ///
+    /// # Errors
+    /// [`TableError`]; the change is in force and is written with the next one.
+    pub(crate) fn change_rest(
+        &self,
+        now: i64,
+        change: impl FnOnce(&mut T::Rest),
+    ) -> Result<(), TableError> {
+        let mut state = self.write();
+        let before = state.rest.clone();
+        change(&mut state.rest);
+        if state.rest == before {
+            return Ok(());
+        }
+        next_version(&mut state.version, now);
+        drop(state);
+        self.changed.notify_one();
+        self.persist()
+    }
+
     /// Waits for a change since the last call returned. Cancel safe.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
@@ -222,10 +262,15 @@ impl<T: Entry> ConfigTable<T> {
     /// # Errors
     /// [`TableError`]; nothing is lost then, the journal still holds the changes.
     pub(crate) fn persist(&self) -> Result<(), TableError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let content = {
             let mut state = self.write();
             state.journal.set_aside()?;
-            T::pack(state.entries.values().cloned().collect(), state.version)
+            T::pack(
+                state.entries.values().cloned().collect(),
+                state.rest.clone(),
+                state.version,
+            )
         };
         self.file
             .persist(&content)

@@ -166,6 +166,17 @@ pub(super) fn with(properties: &[u8], name: &str, value: &str) -> Vec<u8> {
     text
 }
 
+/// A property text without one of its pairs.
+pub(super) fn without(properties: &[u8], name: &str) -> Vec<u8> {
+    let mut text = Vec::with_capacity(properties.len());
+    for (known, value) in bindery_protocol::message::properties::pairs(properties) {
+        if known != name.as_bytes() {
+            put(&mut text, known, value);
+        }
+    }
+    text
+}
+
 fn put(text: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     text.extend_from_slice(name);
     text.push(1);

@@ -18,6 +18,7 @@ mod half;
 mod ops;
 mod question;
 mod recover;
+mod resume;
 mod state;
 
 pub(crate) use self::{
@@ -25,6 +26,7 @@ pub(crate) use self::{
     check::run,
     half::{HalfMessage, ROOM_FOR_CHECKS, immunity_millis},
     recover::recover,
+    resume::resume,
     state::Transactions,
 };
 

@@ -9,6 +9,7 @@ mod admin;
 mod clients;
 mod delivery;
 mod filters;
+mod operators;
 mod replies;
 mod restart;
 mod sending;

@@ -9,7 +9,7 @@ use bindery_broker::{Broker, BrokerConfig};
 use bindery_protocol::{
     bodies::{self, ConsumerData, HeartbeatData, ProducerData, SubscriptionData},
     codes::{RequestCode, ResponseCode},
-    frame::{Frame, Request},
+    frame::{Frame, Reply, Request},
     headers::{PullHeader, PullReply, SendHeader, SendReply},
     message::record::{StoredMessage, decode_all},
 };
@@ -111,21 +111,40 @@ impl Fixture {
         }
     }
 
+    /// The folder of the store.
+    pub(crate) fn store_dir(&self) -> &std::path::Path {
+        &self.config.store_path_root_dir
+    }
+
     pub(crate) async fn peer(&self) -> Peer {
         Peer::connect(self.broker.local_addr()).await
     }
 }
+
+/// What a peer says about its offsets.
+const STATUS: &str = r#"{"consumerTable":{},"messageQueueTable":{{"brokerName":"broker-t","queueId":0,"topic":"T"}:5}}"#;
 
 /// What the broker asked of a peer.
 #[derive(Default)]
 struct Asked {
     requests: Mutex<Vec<(RequestCode, String)>>,
     checks: Mutex<Vec<Frame>>,
+    told: Mutex<Vec<Frame>>,
     came: Notify,
 }
 
 impl Service for Asked {
-    fn request(&self, _: &Connection, frame: Frame, _: Responder) {
+    fn request(&self, _: &Connection, frame: Frame, responder: Responder) {
+        match frame.request_code() {
+            RequestCode::GET_CONSUMER_STATUS_FROM_CLIENT => {
+                return responder.send(Reply::ok().body(STATUS.as_bytes().to_vec()));
+            }
+            RequestCode::RESET_CONSUMER_CLIENT_OFFSET => {
+                self.told.lock().unwrap().push(frame);
+                return self.came.notify_one();
+            }
+            _ => {}
+        }
         if frame.request_code() == RequestCode::CHECK_TRANSACTION_STATE {
             self.checks.lock().unwrap().push(frame);
             return self.came.notify_one();
@@ -234,6 +253,26 @@ impl Peer {
         };
         self.ok(Request::new(RequestCode::HEART_BEAT).body(bodies::to_vec(&data).unwrap()))
             .await;
+    }
+
+    /// Waits for something of that code the broker told; the last one of it.
+    pub(crate) async fn told(&self, code: RequestCode) -> Frame {
+        let waited = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let came = self.asked.came.notified();
+                let told = {
+                    let told = self.asked.told.lock().unwrap();
+                    told.iter()
+                        .rfind(|frame| frame.request_code() == code)
+                        .cloned()
+                };
+                if let Some(frame) = told {
+                    return frame;
+                }
+                came.await;
+            }
+        });
+        waited.await.unwrap()
     }
 
     /// How many questions about transactions have come.

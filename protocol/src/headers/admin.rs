@@ -35,3 +35,23 @@ header! {
         pub lo: Option<bool>,
     }
 }
+
+header! {
+    /// 906, request and answer: what a master and its slaves tell each other before replication begins.
+    pub struct ReplicationHeader<'a> {
+        /// The master's `ip:port` for slaves.
+        pub master_ha_address: Option<Cow<'a, str>>,
+        /// End of what the master had on disk when it started.
+        pub master_flush_offset: Option<i64>,
+        /// The master's `ip:port` for clients.
+        pub master_address: Option<Cow<'a, str>>,
+    }
+}
+
+header! {
+    /// 908: corrects a slave's idea of the master's log.
+    pub struct MasterFlushOffsetHeader {
+        /// End of what the master has on disk.
+        pub master_flush_offset: i64,
+    }
+}

@@ -1,140 +1,23 @@
 //! Counters of what the broker does, cheap enough for the message path.
 //!
 //! ```text
-//! send, pull ─▶ Meter::mark (atomics) ─▶ rates over 10 s, 60 s, 600 s ─▶ runtime info (28), topic and group rates
+//! send, pull ─┬─▶ Meter::mark (atomics) ─▶ rates over 10 s, 60 s, 600 s ─▶ runtime info (28)
+//!             └─▶ Figures: Counter::add by topic, by topic and group ─▶ minute, hour, day (315), rates (202, 208)
 //! ```
-//! Nothing runs in the background: a meter is a ring of seconds that are cleared when they are next written to.
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError, RwLock,
-        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
-    },
+//! Nothing runs in the background: a meter is a ring of seconds that are cleared when they are next written to, and a
+//! counter notes what it stood at when it first counts behind a boundary of time.
+mod counter;
+mod figures;
+mod meter;
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
 };
 
-/// Seconds a meter remembers.
-const SECONDS: usize = 600;
+use bindery_protocol::bodies::BrokerStatsData;
 
-/// Events per second over the last ten minutes.
-pub(crate) struct Meter {
-    seconds: Box<[(AtomicI64, AtomicU64)]>,
-    total: AtomicU64,
-}
-
-impl Default for Meter {
-    fn default() -> Self {
-        Self::over(SECONDS)
-    }
-}
-
-impl Meter {
-    /// A meter that remembers so many seconds.
-    pub(crate) fn over(seconds: usize) -> Self {
-        Self {
-            seconds: (0..seconds)
-                .map(|_| (AtomicI64::new(-1), AtomicU64::new(0)))
-                .collect(),
-            total: AtomicU64::new(0),
-        }
-    }
-
-    /// Counts `count` events at `now` (milliseconds).
-    pub(crate) fn mark(&self, count: u64, now: i64) {
-        self.total.fetch_add(count, Relaxed);
-        let second = now.div_euclid(1000);
-        let (stamp, events) = &self.seconds[self.slot(second)];
-        // Two threads may meet on a stale slot: the one that moves the stamp clears it, an event of the other may be
-        // counted before that. One event in ten minutes at worst, in a figure that is a rate.
-        if stamp.swap(second, Relaxed) != second {
-            events.store(0, Relaxed);
-        }
-        events.fetch_add(count, Relaxed);
-    }
-
-    /// Events since the start.
-    pub(crate) fn total(&self) -> u64 {
-        self.total.load(Relaxed)
-    }
-
-    /// Events in the last `seconds` full seconds before `now`.
-    pub(crate) fn sum(&self, seconds: i64, now: i64) -> u64 {
-        let this = now.div_euclid(1000);
-        (this - seconds..this)
-            .filter_map(|second| {
-                let (stamp, events) = &self.seconds[self.slot(second)];
-                (stamp.load(Relaxed) == second).then(|| events.load(Relaxed))
-            })
-            .sum()
-    }
-
-    /// Events a second over the last `seconds` full seconds.
-    pub(crate) fn rate(&self, seconds: u32, now: i64) -> f64 {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a rate is shown, not computed with"
-        )]
-        let sum = self.sum(i64::from(seconds), now) as f64;
-        sum / f64::from(seconds)
-    }
-
-    /// `a b c` as Java shows them: rates over 10 s, 1 min and 10 min.
-    pub(crate) fn three_rates(&self, now: i64) -> String {
-        format!(
-            "{} {} {}",
-            self.rate(10, now),
-            self.rate(60, now),
-            self.rate(600, now)
-        )
-    }
-
-    fn slot(&self, second: i64) -> usize {
-        let len = i64::try_from(self.seconds.len()).unwrap_or(i64::MAX);
-        usize::try_from(second.rem_euclid(len)).unwrap_or(0)
-    }
-}
-
-/// Rates by name: per topic, per `topic@group`. A name is made on its first event and forgotten with its topic.
-#[derive(Default)]
-pub(crate) struct Rates {
-    meters: RwLock<HashMap<String, Arc<Meter>>>,
-}
-
-impl Rates {
-    /// Counts events of a name.
-    pub(crate) fn mark(&self, name: &str, count: u64, now: i64) {
-        if let Some(meter) = self
-            .meters
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-        {
-            meter.mark(count, now);
-            return;
-        }
-        let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
-        meters
-            .entry(name.to_owned())
-            .or_insert_with(|| Arc::new(Meter::over(64)))
-            .mark(count, now);
-    }
-
-    /// Events a second over the last minute; 0 for a name without events.
-    pub(crate) fn per_second(&self, name: &str, now: i64) -> f64 {
-        self.meters
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .map_or(0.0, |meter| meter.rate(60, now))
-    }
-
-    /// Forgets names.
-    pub(crate) fn forget(&self, gone: impl Fn(&str) -> bool) {
-        self.meters
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|name, _| !gone(name));
-    }
-}
+use self::{figures::Figures, meter::Meter};
 
 /// Totals as they stood at the last two midnights (UTC).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -173,10 +56,7 @@ pub(crate) struct Stats {
     pub(crate) found: Meter,
     /// Pulls that found nothing.
     pub(crate) missed: Meter,
-    /// Messages stored, by topic.
-    pub(crate) topic_put: Rates,
-    /// Messages handed out, by `topic@group`.
-    pub(crate) group_get: Rates,
+    figures: Figures,
     put_bytes: AtomicU64,
     put_failed: AtomicU64,
     put_longest: AtomicU64,
@@ -201,8 +81,7 @@ impl Stats {
             transferred: Meter::default(),
             found: Meter::default(),
             missed: Meter::default(),
-            topic_put: Rates::default(),
-            group_get: Rates::default(),
+            figures: Figures::default(),
             put_bytes: AtomicU64::new(0),
             put_failed: AtomicU64::new(0),
             put_longest: AtomicU64::new(0),
@@ -226,7 +105,7 @@ impl Stats {
             .position(|(bound, _)| millis <= *bound)
             .unwrap_or(PUT_CLASSES.len() - 1);
         self.put_classes[class].fetch_add(1, Relaxed);
-        self.topic_put.mark(topic, count, now);
+        self.figures.put(topic, count, bytes, now);
     }
 
     /// A send could not be stored.
@@ -239,8 +118,8 @@ impl Stats {
         self.get_longest.fetch_max(millis, Relaxed);
     }
 
-    /// A pull was answered with so many messages.
-    pub(crate) fn pulled(&self, key: &str, count: u64, now: i64) {
+    /// A pull of a group was answered with so many messages, and the bytes of their records.
+    pub(crate) fn pulled(&self, topic: &str, group: &str, count: u64, bytes: u64, now: i64) {
         self.turn_day(now);
         if count == 0 {
             self.missed.mark(1, now);
@@ -248,7 +127,44 @@ impl Stats {
         }
         self.found.mark(1, now);
         self.transferred.mark(count, now);
-        self.group_get.mark(key, count, now);
+        self.figures.got(topic, group, count, bytes, now);
+    }
+
+    /// A group gave a message of a topic back.
+    pub(crate) fn sent_back(&self, topic: &str, group: &str, now: i64) {
+        self.figures.sent_back(topic, group, now);
+    }
+
+    /// Messages stored in a topic a second, over the last minute.
+    pub(crate) fn put_rate(&self, topic: &str, now: i64) -> f64 {
+        self.figures.put_rate(topic, now)
+    }
+
+    /// Messages of a topic handed to a group a second, over the last minute.
+    pub(crate) fn get_rate(&self, topic: &str, group: &str, now: i64) -> f64 {
+        self.figures.get_rate(topic, group, now)
+    }
+
+    /// One of Apache's figures by its name and key (315), as far as something was counted for it; `cluster` is the key
+    /// of those about the whole broker.
+    pub(crate) fn figure(
+        &self,
+        name: &str,
+        key: &str,
+        cluster: &str,
+        now: i64,
+    ) -> Option<BrokerStatsData> {
+        self.figures.named(name, key, cluster, now)
+    }
+
+    /// Forgets what was counted for a topic.
+    pub(crate) fn forget_topic(&self, topic: &str) {
+        self.figures.forget_topic(topic);
+    }
+
+    /// Forgets what was counted for a group.
+    pub(crate) fn forget_group(&self, group: &str) {
+        self.figures.forget_group(group);
     }
 
     /// Bytes stored since the start.
@@ -348,24 +264,6 @@ fn day(now: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_rate_counts_only_the_seconds_asked_for() {
-        let meter = Meter::default();
-        for second in 0..100 {
-            meter.mark(2, second * 1000);
-        }
-        assert_eq!(meter.total(), 200);
-        assert_eq!(meter.sum(10, 100_000), 20);
-        assert!((meter.rate(60, 100_000) - 2.0).abs() < 1e-9);
-        assert_eq!(meter.sum(10, 300_000), 0, "old events do not come back");
-        meter.mark(1, 600_500);
-        assert_eq!(
-            meter.sum(1, 601_000),
-            1,
-            "a slot of ten minutes ago was cleared"
-        );
-    }
 
     #[test]
     fn totals_of_midnight_are_taken_by_the_first_event_of_the_day() {
