@@ -73,6 +73,14 @@ impl PushConsumerBuilder {
         self
     }
 
+    /// Whether the group goes to where [`consume_from`](Self::consume_from) says although it has positions: in the queues that this
+    /// consumer gets at its start, and only when the group has no other member then, whose positions they would be. Default false.
+    #[must_use]
+    pub fn reset_on_start(mut self, on: bool) -> Self {
+        self.settings.reset_on_start = on;
+        self
+    }
+
     /// Who of the group gets a message; [`MessageModel::Clustering`].
     #[must_use]
     pub fn message_model(mut self, model: MessageModel) -> Self {

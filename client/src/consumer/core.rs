@@ -29,7 +29,7 @@ use super::{
     positions::Positions,
     process_queue::ProcessQueue,
     settings::Settings,
-    start::Known,
+    start::{Known, Resets},
     workers::Workers,
 };
 use crate::{
@@ -54,6 +54,7 @@ pub(crate) struct ConsumerCore {
     held: Mutex<BTreeMap<MessageQueue, Arc<ProcessQueue>>>,
     pub(super) positions: Positions,
     pub(super) known: Known,
+    pub(super) resets: Resets,
     pub(super) workers: Workers,
     /// No more pulls, no more rebalances; every queue is given up.
     pub(super) stop: CancellationToken,
@@ -180,6 +181,7 @@ impl ConsumerCore {
             resetting: tokio::sync::Mutex::default(),
             held: Mutex::default(),
             known: Known::default(),
+            resets: Resets::default(),
             listener: listener.0,
             started_at: now,
             client: shared,

@@ -164,6 +164,7 @@ impl ConsumerCore {
 
     fn assign(self: &Arc<Self>, topic: &str, mine: Vec<MessageQueue>, contested: bool) {
         let mine: BTreeSet<_> = mine.into_iter().collect();
+        self.note_resets(topic, &mine, contested);
         let new = self.with_held(|held| {
             for (mq, queue) in held.iter().filter(|(mq, _)| mq.topic == topic) {
                 let ours = mine.contains(mq);

@@ -1,7 +1,8 @@
 //! Where consumption of a queue begins.
 //!
 //! ```text
-//! stored position ─ there ─────────────────────────────▶ it
+//! stored position ─ there ─┬───────────────────────────▶ it
+//!        │                 └─ to be reset ──┐
 //!        └─ none ─┬─ retry topic, or FIRST ────────────▶ oldest message
 //!                 ├─ TIMESTAMP ────────────────────────▶ first message stored then or later
 //!                 └─ LAST ─┬─ queue appeared after our start ─▶ oldest message: all of it was sent since
@@ -12,7 +13,7 @@
 //! A position found by rule is saved before the first pull: if this member dies before it saves another one, its heir must not apply
 //! the rule again, later, and skip what came in between.
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Mutex,
     time::Duration,
 };
@@ -50,7 +51,49 @@ impl Known {
     }
 }
 
+/// The queues that a consumer with `reset_on_start` got at its start and has not begun yet.
+#[derive(Debug, Default)]
+pub(super) struct Resets {
+    seen: Mutex<HashSet<String>>,
+    pending: Mutex<HashSet<MessageQueue>>,
+}
+
+impl Resets {
+    /// The queues of a topic were given out; only the first time counts.
+    fn assigned(&self, topic: &str, mine: &BTreeSet<MessageQueue>) {
+        if lock(&self.seen).insert(topic.to_owned()) {
+            lock(&self.pending).extend(mine.iter().cloned());
+        }
+    }
+
+    fn is_pending(&self, queue: &MessageQueue) -> bool {
+        lock(&self.pending).contains(queue)
+    }
+
+    fn done(&self, queue: &MessageQueue) {
+        lock(&self.pending).remove(queue);
+    }
+}
+
 impl ConsumerCore {
+    /// Takes note of the queues to be reset. Where the group has other members they are going on from these very positions.
+    pub(super) fn note_resets(&self, topic: &str, mine: &BTreeSet<MessageQueue>, contested: bool) {
+        if !self.settings.reset_on_start || topic == self.retry_topic {
+            return;
+        }
+        if contested {
+            if lock(&self.resets.seen).insert(topic.to_owned()) {
+                tracing::warn!(
+                    group = self.group(),
+                    topic,
+                    "positions not reset: the group has other members"
+                );
+            }
+        } else {
+            self.resets.assigned(topic, mine);
+        }
+    }
+
     /// Waits for the first pass, and until the queues it brought have their start positions decided and saved. Not for those that
     /// another member may still have, nor for brokers that are away, nor for ever: a start does not fail because of this.
     pub(super) async fn first_positions(&self) {
@@ -94,6 +137,13 @@ impl ConsumerCore {
         queue: &ProcessQueue,
         at_least: Option<i64>,
     ) -> Result<(), ClientError> {
+        if self.resets.is_pending(&queue.mq) {
+            let (offset, rule) = self.offset_by_rule(&queue.mq).await?;
+            queue.begin(offset, None);
+            self.resets.done(&queue.mq);
+            tracing::info!(queue = %queue.mq, group = self.group(), offset, why = "reset", rule, "consumption begins");
+            return Ok(());
+        }
         if let Some(stored) = self.stored_position(&queue.mq).await? {
             let offset = at_least.map_or(stored, |own| own.max(stored));
             queue.begin(offset, Some(stored));

@@ -172,3 +172,40 @@ async fn a_start_does_not_wait_for_queues_that_another_member_may_have() {
     first.shutdown().await;
     fake.stop().await;
 }
+
+#[tokio::test]
+async fn a_group_without_members_is_reset_at_its_start_and_one_with_members_is_not() {
+    let fake = Fake::start(&["a"]).await;
+    fake.topic("t", 2);
+    for id in [0, 1] {
+        fake.store("t", "a", id, "old");
+    }
+    let saved = || [0, 1].map(|id| fake.offset("g", &queue(id)));
+    let log = Log::default();
+    let plain = from_last(fake.config(), &log).start().await.unwrap();
+    plain.shutdown().await;
+    assert_eq!(saved(), [Some(1), Some(1)]);
+
+    let resetting = |log: &Log| {
+        from_last(fake.config(), log)
+            .consume_from(ConsumeFrom::First)
+            .reset_on_start(true)
+    };
+    let first = resetting(&log).start().await.unwrap();
+    until("both again", || log.lock().unwrap().len() == 2).await;
+    let other = Log::default();
+    let second = resetting(&other).start().await.unwrap();
+    until("a queue for each", || {
+        first.assignment().len() == 1 && second.assignment().len() == 1
+    })
+    .await;
+    first.shutdown().await;
+    until("both queues", || second.assignment().len() == 2).await;
+    for id in [0, 1] {
+        fake.store("t", "a", id, "new");
+    }
+    until("the new ones", || other.lock().unwrap().len() == 2).await;
+    assert_eq!(*other.lock().unwrap(), ["new", "new"]);
+    second.shutdown().await;
+    fake.stop().await;
+}

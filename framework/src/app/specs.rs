@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::binder::{
-    Access, Audience, ConsumerSpec, Destination, Order, ProducerSpec, Redelivery, Selection,
-    StartAt, TransactionSpec,
+    Access, Audience, ConsumerSpec, Destination, Order, ProducerSpec, Redelivery, Resume,
+    Selection, StartAt, TransactionSpec,
 };
 use crate::config::{
     AutoCreate, BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType, RocketmqConsumer,
@@ -43,6 +43,11 @@ pub(super) fn consumer_spec(config: &Config, binding: &BindingConfig) -> Option<
             ConsumeFrom::Timestamp(millis) => {
                 StartAt::Timestamp(i64::try_from(millis).unwrap_or(i64::MAX))
             }
+        },
+        resume: if config.bindery.reset_offsets_on_start {
+            Resume::Start
+        } else {
+            Resume::Positions
         },
         redelivery: redelivery(settings),
         grace: config.bindery.shutdown_grace,

@@ -25,7 +25,7 @@ pub mod rocketmq;
 mod spec;
 
 pub use spec::{
-    Audience, ConsumerSpec, Order, Place, ProducerSpec, Redelivery, Selection, StartAt,
+    Audience, ConsumerSpec, Order, Place, ProducerSpec, Redelivery, Resume, Selection, StartAt,
     TransactionSpec,
 };
 

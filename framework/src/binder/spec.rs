@@ -23,6 +23,8 @@ pub struct ConsumerSpec {
     pub selection: Selection,
     /// Where a group begins that has no position yet.
     pub start: StartAt,
+    /// What a group does at the start that has positions already.
+    pub resume: Resume,
     /// How failed messages come back.
     pub redelivery: Redelivery,
     /// Time allowed for running handlers when a queue is given away.
@@ -67,6 +69,16 @@ pub enum StartAt {
     Last,
     /// With the first message stored at or after this time (milliseconds since 1970 UTC).
     Timestamp(i64),
+}
+
+/// Where a group goes on that has positions already and no member yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Resume {
+    /// From its positions.
+    #[default]
+    Positions,
+    /// From where a new group would begin.
+    Start,
 }
 
 /// How messages come back that were not handled.

@@ -9,7 +9,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::DEFAULT_QUEUES;
-use crate::binder::{AssignedQueue, ConsumerSpec, Order, Place, Selection, StartAt, levels};
+use crate::binder::{
+    AssignedQueue, ConsumerSpec, Order, Place, Resume, Selection, StartAt, levels,
+};
 use crate::binding::{SendError, SendReceipt};
 use crate::headers::{Headers, names};
 use crate::message::Message;
@@ -125,10 +127,15 @@ impl Board {
             _ => None,
         };
         for (queue, next) in starts {
-            entry.cursors.entry(queue).or_insert(Cursor {
+            let begin = Cursor {
                 next,
                 ..Cursor::default()
-            });
+            };
+            if spec.resume == Resume::Start && entry.members == 1 {
+                entry.cursors.insert(queue, begin);
+            } else {
+                entry.cursors.entry(queue).or_insert(begin);
+            }
         }
         drop(state);
         self.changed.notify_waiters();

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::*;
-use crate::binder::{Order, Redelivery, Selection, Settlement, StartAt};
+use crate::binder::{Order, Redelivery, Resume, Selection, Settlement, StartAt};
 
 /// Notes the payloads and acknowledges.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +42,7 @@ fn spec(group: &str) -> ConsumerSpec {
         audience: Audience::Shared,
         selection: Selection::All,
         start: StartAt::First,
+        resume: Resume::Positions,
         redelivery: Redelivery {
             limit: None,
             delay_level: 0,

@@ -19,7 +19,7 @@ use super::client_failed;
 use super::translate::{InputFacts, allocate, consume_from, filter, incoming};
 use crate::binder::{
     AssignedQueue, Audience, BinderError, ConsumerBinding, ConsumerSpec, Deliver, Order,
-    Redelivery, Settlement, levels,
+    Redelivery, Resume, Settlement, levels,
 };
 use crate::config::RocketmqConsumer;
 
@@ -121,6 +121,7 @@ fn builder(spec: &ConsumerSpec, settings: &RocketmqConsumer) -> PushConsumerBuil
     };
     let builder = PushConsumer::builder(&spec.group)
         .consume_from(consume_from(spec.start))
+        .reset_on_start(spec.resume == Resume::Start)
         .message_model(model)
         .allocate(allocate(settings.allocate_strategy))
         .concurrency(spec.concurrency)

@@ -104,6 +104,10 @@ fn bindery(values: &Values, names: &[Named], into: &mut BinderyConfig) {
     );
     read.duration("shutdown.grace", &mut into.shutdown_grace);
     read.bool("consumer.start-like-java", &mut into.start_like_java);
+    read.bool(
+        "consumer.reset-offsets-on-start",
+        &mut into.reset_offsets_on_start,
+    );
     for (name, span) in active_names(names, TOPICS) {
         let mut topic = TopicConfig::default();
         topic.positions.set_section(span.clone());

@@ -98,9 +98,8 @@ static BINDERY: &[Row] = &[
         "consumer.reset-offsets-on-start",
         BOOL,
         "false",
-        "Go to the start point although the group has offsets.",
-    )
-    .later(),
+        "Go to the start point although the group has offsets: at the start of a group that has no other member.",
+    ),
     Row::new(
         "consumer.static-assignment",
         BOOL,

@@ -196,6 +196,10 @@ impl Default for TopicConfig {
 
 /// `bindery.*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the file, by its name"
+)]
 pub struct BinderyConfig {
     /// `config.allow-unused` (default false): a binding that nothing uses is no error.
     pub allow_unused: bool,
@@ -211,6 +215,8 @@ pub struct BinderyConfig {
     pub shutdown_grace: Duration,
     /// `consumer.start-like-java` (default false): start rules of the Java client, which replays young topics.
     pub start_like_java: bool,
+    /// `consumer.reset-offsets-on-start` (default false): groups go to their start points although they have offsets.
+    pub reset_offsets_on_start: bool,
 }
 
 impl Default for BinderyConfig {
@@ -223,6 +229,7 @@ impl Default for BinderyConfig {
             topics: BTreeMap::new(),
             shutdown_grace: Duration::from_secs(30),
             start_like_java: false,
+            reset_offsets_on_start: false,
         }
     }
 }
