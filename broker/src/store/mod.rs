@@ -31,6 +31,7 @@ mod read;
 mod rebuild;
 mod recover;
 mod space;
+pub mod timer;
 
 #[cfg(test)]
 mod tests;
