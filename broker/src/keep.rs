@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use bindery_protocol::message::PhysicalOffset;
 use tokio::sync::oneshot;
 
-use crate::{state::Core, table::TableError};
+use crate::{state::Core, table::TableError, timer};
 
 /// A table with a file of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +17,17 @@ pub(crate) enum Kept {
     Groups,
     ConsumerOffsets,
     DelayOffsets,
+    Timers,
 }
 
 impl Kept {
     /// All of them, in the order they are written at the end.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Topics,
         Self::Groups,
         Self::ConsumerOffsets,
         Self::DelayOffsets,
+        Self::Timers,
     ];
 
     async fn changed(self, core: &Core) {
@@ -34,6 +36,10 @@ impl Kept {
             Self::Groups => core.groups.table().changed().await,
             Self::ConsumerOffsets => core.offsets.changed().await,
             Self::DelayOffsets => core.schedule.changed().await,
+            Self::Timers => match &core.timer {
+                Some(timer) => timer.changed().await,
+                None => std::future::pending().await,
+            },
         }
     }
 
@@ -45,6 +51,7 @@ impl Kept {
                 Duration::from_millis(core.config.flush_consumer_offset_interval)
             }
             Self::DelayOffsets => Duration::from_millis(core.config.flush_delay_offset_interval),
+            Self::Timers => Duration::from_millis(core.config.timer_flush_interval_ms),
         }
     }
 
@@ -61,6 +68,12 @@ impl Kept {
                 }
                 Some(content)
             }
+            Self::Timers => {
+                if let Some(timer) = &core.timer {
+                    timer::flush(core, timer).await;
+                }
+                return;
+            }
             _ => None,
         };
         let shared = core.clone();
@@ -70,7 +83,7 @@ impl Kept {
                 (Self::Groups, _) => shared.groups.table().persist(),
                 (Self::ConsumerOffsets, _) => shared.offsets.persist(),
                 (Self::DelayOffsets, Some(content)) => shared.schedule.write(&content),
-                (Self::DelayOffsets, None) => Ok(()),
+                (Self::DelayOffsets, None) | (Self::Timers, _) => Ok(()),
             }
         });
         match written.await {
@@ -82,7 +95,7 @@ impl Kept {
 }
 
 /// Waits until the log is on the disk up to `end`, or its flush has timed out.
-async fn flushed(core: &Core, end: PhysicalOffset) {
+pub(crate) async fn flushed(core: &Core, end: PhysicalOffset) {
     let (done, wait) = oneshot::channel();
     core.store.when_durable(
         end,

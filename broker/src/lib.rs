@@ -30,6 +30,7 @@ mod stats;
 pub mod store;
 mod subscription;
 mod table;
+mod timer;
 mod topic;
 mod transaction;
 

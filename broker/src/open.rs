@@ -21,6 +21,7 @@ use crate::{
     store::{FlushPolicy, Store, StoreConfig},
     subscription::Groups,
     table::Durability,
+    timer,
     topic::Topics,
     transaction,
 };
@@ -41,9 +42,11 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
     make_folder(&folder)?;
     let holds = Arc::new(Holds::new(config.pull_thread_pool_queue_capacity));
     let schedule = Arc::new(Schedule::open(&folder, levels.max())?);
+    let arrived = Arc::new(timer::Arrived::default());
     let bell = Arc::new(Bell {
         holds: holds.clone(),
         schedule: schedule.clone(),
+        timer: arrived.clone(),
     });
     // The store first: it alone notices that another process works in the folder.
     let store = Store::open(store_config(&config, levels.clone(), address)?, bell)?;
@@ -55,6 +58,11 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
     let groups = Groups::open(&folder, &config, durability)?;
     let offsets = Offsets::open(&folder, config.consumer_offset_update_version_step)?;
     store.start()?;
+    let timer = if config.timer_wheel_enable {
+        Some(Arc::new(timer::open(&config, &store, arrived)?))
+    } else {
+        None
+    };
     let transactions = transaction::recover(&store, &offsets, &config);
     let clock = config.clock.clone();
     Ok(Arc::new(Core {
@@ -78,6 +86,7 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         offsets,
         holds,
         schedule,
+        timer,
         transactions,
         levels,
     }))

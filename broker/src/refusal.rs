@@ -17,6 +17,7 @@ use bindery_remoting::RemotingError;
 use crate::{
     store::{AppendError, StoreError},
     table::TableError,
+    timer::TimingError,
 };
 
 /// Tail of several remarks.
@@ -134,8 +135,28 @@ pub(crate) enum Refusal {
         "the message at {offset} is none that was given up: give the id it has in TRANS_CHECK_MAX_TIME_TOPIC"
     )]
     NotGivenUp { offset: i64 },
-    #[error("accurate timer message is not enabled, timerWheelEnable is false")]
-    TimerOff,
+    #[error("{0}")]
+    Timing(#[from] TimingError),
+    #[error("The checkpoint is null")]
+    TimerCheckPoint,
+    #[error("The timer metrics is null")]
+    TimerMetrics,
+    #[error("recall failed, operation is forbidden")]
+    RecallForbidden,
+    #[error("recall failed, broker service not available")]
+    RecallClosed,
+    #[error("recall failed, the topic[{topic}] not exist")]
+    RecallTopicUnknown { topic: String },
+    #[error("{0}")]
+    RecallHandle(#[from] bindery_protocol::message::RecallHandleError),
+    #[error("recall failed, topic not match")]
+    RecallTopic,
+    #[error("recall failed, broker service not available")]
+    RecallBroker,
+    #[error("recall failed, timestamp invalid")]
+    RecallTime,
+    #[error("recall failed, execute error: {reason}")]
+    RecallFailed { reason: String },
     #[error(
         "service not available now. It may be caused by one of the following reasons: the broker's disk is full, messages are put to the slave, message store has been shut down, etc. ({reason})"
     )]
@@ -255,7 +276,10 @@ impl Refusal {
             | Self::NoQueue { .. }
             | Self::NoFigure { .. }
             | Self::NothingToReset { .. }
-            | Self::TimerOff
+            | Self::Timing(TimingError::Off | TimingError::Crowded { .. })
+            | Self::TimerCheckPoint
+            | Self::TimerMetrics
+            | Self::RecallFailed { .. }
             | Self::HalfMissing
             | Self::TransactionGroup
             | Self::TransactionTableOffset
@@ -275,18 +299,26 @@ impl Refusal {
             | Self::Store(_) => ResponseCode::SYSTEM_ERROR,
             Self::Overload | Self::Busy => ResponseCode::SYSTEM_BUSY,
             Self::TransactionOnSlave => ResponseCode::SLAVE_NOT_AVAILABLE,
-            Self::TransactionTooLate { .. } => ResponseCode::ILLEGAL_OPERATION,
             Self::NotSupported { .. } | Self::Absent { .. } => {
                 ResponseCode::REQUEST_CODE_NOT_SUPPORTED
             }
+            Self::TransactionTooLate { .. }
+            | Self::RecallHandle(_)
+            | Self::RecallTopic
+            | Self::RecallBroker
+            | Self::RecallTime => ResponseCode::ILLEGAL_OPERATION,
             Self::NoBody
             | Self::BatchToRetry { .. }
             | Self::BatchKind { .. }
             | Self::BatchTopicTooLong { .. }
             | Self::MessageIllegal { .. }
+            | Self::Timing(TimingError::Illegal { .. })
             | Self::Batch(_) => ResponseCode::MESSAGE_ILLEGAL,
-            Self::NotServing | Self::StoreUnavailable { .. } => ResponseCode::SERVICE_NOT_AVAILABLE,
+            Self::NotServing | Self::RecallClosed | Self::StoreUnavailable { .. } => {
+                ResponseCode::SERVICE_NOT_AVAILABLE
+            }
             Self::AdminFromAfar { .. }
+            | Self::RecallForbidden
             | Self::BrokerNotWritable { .. }
             | Self::BrokerNotReadable { .. }
             | Self::TopicForbidden { .. }
@@ -297,9 +329,9 @@ impl Refusal {
             | Self::BroadcastForbidden { .. }
             | Self::ReadingForbidden { .. }
             | Self::LitePullOff => ResponseCode::NO_PERMISSION,
-            Self::TopicUnknown { .. } | Self::OffsetTopicUnknown { .. } => {
-                ResponseCode::TOPIC_NOT_EXIST
-            }
+            Self::TopicUnknown { .. }
+            | Self::OffsetTopicUnknown { .. }
+            | Self::RecallTopicUnknown { .. } => ResponseCode::TOPIC_NOT_EXIST,
             Self::QueryEmpty | Self::OffsetNotFoundNoZero | Self::OffsetNotFound => {
                 ResponseCode::QUERY_NOT_FOUND
             }

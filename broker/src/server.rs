@@ -27,7 +27,7 @@ use crate::{
     state::Core,
     store::StoreError,
     table::TableError,
-    transaction,
+    timer, transaction,
 };
 
 /// Longest wait of a start for the name servers' first answers.
@@ -248,6 +248,9 @@ fn run_tasks(core: &Arc<Core>) {
         },
     ));
     core.tasks.spawn(schedule::run(core.clone()));
+    if let Some(timer) = &core.timer {
+        core.tasks.spawn(timer::run(core.clone(), timer.clone()));
+    }
     core.tasks.spawn(transaction::run(core.clone()));
     core.tasks.spawn(processor::client::expire(core.clone()));
     for kept in Kept::ALL {

@@ -27,6 +27,7 @@ use crate::{
     stats::Stats,
     store::{Arrivals, Store},
     subscription::Groups,
+    timer::{Arrived, Timer},
     topic::Topics,
     transaction::Transactions,
 };
@@ -50,6 +51,8 @@ pub(crate) struct Core {
     pub(crate) locks: QueueLocks,
     pub(crate) holds: Arc<Holds<HeldPull>>,
     pub(crate) schedule: Arc<Schedule>,
+    /// Timer messages, unless they are switched off.
+    pub(crate) timer: Option<Arc<Timer>>,
     pub(crate) transactions: Transactions,
     pub(crate) levels: DelayLevels,
     pub(crate) stats: Stats,
@@ -127,6 +130,7 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
 pub(crate) struct Bell {
     pub(crate) holds: Arc<Holds<HeldPull>>,
     pub(crate) schedule: Arc<Schedule>,
+    pub(crate) timer: Arc<Arrived>,
 }
 
 impl Arrivals for Bell {
@@ -142,5 +146,6 @@ impl Arrivals for Bell {
         self.holds
             .arrived(topic, queue_id, after.0, tags_code, properties);
         self.schedule.arrived(topic, queue_id);
+        self.timer.arrived(topic);
     }
 }

@@ -128,8 +128,29 @@ keys! {
     /// Whether a reset of offsets (222) waits in the broker for the next pull, consumers online or not; otherwise online
     /// consumers are told, as brokers of version 4 do; default true.
     use_server_side_reset_offset: bool = true, "useServerSideResetOffset";
-    /// Whether timer messages get their topic; default true.
+    /// Whether messages may be sent for a point of time; default true.
     timer_wheel_enable: bool = true, "timerWheelEnable";
+    /// Milliseconds of one slot of the timer wheel; default 1000. A change empties and rebuilds the wheel at the next start.
+    timer_precision_ms: u32 = 1000, "timerPrecisionMs";
+    /// Seconds ahead that a timer message may be sent for; default 259200 (three days).
+    timer_max_delay_sec: u32 = 259_200, "timerMaxDelaySec";
+    /// Slots of the wheel that one step of a timer message may span; later ones take several. Default 172800; less than 2 or
+    /// more than 604740 counts as 604740.
+    timer_roll_window_slot: i64 = 172_800, "timerRollWindowSlot";
+    /// Messages of one slot above which senders are refused, some at first, from twice as many on all; default 2147483647.
+    timer_congest_num_each_slot: u32 = 2_147_483_647, "timerCongestNumEachSlot";
+    /// Bytes of one file of the timer log; default 104857600.
+    mapped_file_size_timer_log: u32 = 104_857_600, "mappedFileSizeTimerLog";
+    /// Milliseconds from the first change of timer files to the disk; default 1000.
+    timer_flush_interval_ms: u64 = 1000, "timerFlushIntervalMs";
+    /// Whether timer messages are left in their queue instead of going into the wheel; default false.
+    timer_stop_enqueue: bool = false, "timerStopEnqueue";
+    /// Whether timer messages are left in the wheel when they are due; default false.
+    timer_stop_dequeue: bool = false, "timerStopDequeue";
+    /// Whether timer messages may be taken back before they are due; default false.
+    recall_message_enable: bool = false, "recallMessageEnable";
+    /// Whether that goes on while `brokerPermission` forbids sending; default true.
+    allow_recall_when_broker_not_writeable: bool = true, "allowRecallWhenBrokerNotWriteable";
     /// Queues of the topic in which POP keeps its state; default 8.
     revive_queue_num: i32 = 8, "reviveQueueNum";
     /// What this broker is to others of its name; default `ASYNC_MASTER`.

@@ -85,6 +85,7 @@ pub(super) fn store(
         .collect();
     let appended = deposit::stored(core, topic, || core.store.append_batch(&messages))?;
     Ok(Stored {
+        recall_handle: None,
         wait: if facts.wait {
             Wait::ForDisk
         } else {
@@ -103,7 +104,7 @@ fn extraordinary(sys_flag: SysFlag, facts: &Facts<'_>) -> Option<&'static str> {
         Some("a transaction state")
     } else if facts.delay_level > 0 {
         Some("a delay level")
-    } else if facts.timer {
+    } else if facts.timing.is_some() {
         Some("a timer property")
     } else {
         None

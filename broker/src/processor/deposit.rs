@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! send, send-back ─▶ Draft ─▶ append ─┬─ no level: topic, queue
+//!                                     ├─ a slot:   rmq_sys_wheel_timer, TIMER_OUT_MS, REAL_TOPIC, REAL_QID
 //!                                     └─ level n:  SCHEDULE_TOPIC_XXXX, queue n − 1, REAL_TOPIC, REAL_QID
 //!                  Appended ─▶ settle ─▶ at once, or when the disk has it
 //! ```
@@ -13,13 +14,17 @@ use bindery_protocol::{
     names,
 };
 
-use super::properties::Rewrite;
+use super::properties::{Facts, Rewrite};
 use crate::{
     refusal::Refusal,
     state::Core,
     store::{AppendError, Appended, Durability},
+    timer::{Timing, TimingError},
     transaction::ROOM_FOR_CHECKS,
 };
+
+/// Bytes of property text that the timer adds: when a message came into the wheel and left it, and how often it went round.
+const ROOM_FOR_TIMER: usize = 96;
 
 thread_local! {
     /// Property text of the message being stored: one buffer a thread instead of one allocation a message.
@@ -28,39 +33,56 @@ thread_local! {
 
 /// A message about to be stored.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Draft<'a> {
+pub(crate) struct Draft<'a> {
     /// Where consumers will find it.
-    pub(super) topic: &'a str,
+    pub(crate) topic: &'a str,
     /// Where consumers will find it.
-    pub(super) queue_id: i32,
+    pub(crate) queue_id: i32,
     /// The user's flag.
-    pub(super) flag: i32,
+    pub(crate) flag: i32,
     /// System flag.
-    pub(super) sys_flag: SysFlag,
+    pub(crate) sys_flag: SysFlag,
     /// The producer's clock.
-    pub(super) born_timestamp: i64,
+    pub(crate) born_timestamp: i64,
     /// The producer's address.
-    pub(super) born_host: SocketAddr,
+    pub(crate) born_host: SocketAddr,
     /// How often consumers gave it back.
-    pub(super) reconsume_times: i32,
+    pub(crate) reconsume_times: i32,
     /// Physical offset of the half message, for a committed one; otherwise 0.
-    pub(super) prepared_transaction_offset: i64,
+    pub(crate) prepared_transaction_offset: i64,
     /// The body as sent.
-    pub(super) body: &'a [u8],
+    pub(crate) body: &'a [u8],
     /// The sender's property text.
-    pub(super) properties: &'a str,
+    pub(crate) properties: &'a str,
     /// Level it waits for; 0 for none.
-    pub(super) delay_level: i32,
+    pub(crate) delay_level: i32,
+    /// Slot of the timer it waits for, from [`slot`]; only without a level.
+    pub(crate) slot: Option<i64>,
+}
+
+/// The slot of the timer that a message asks for; none when it goes to its topic at once.
+///
+/// # Errors
+/// When it can't be had.
+pub(super) fn slot(core: &Core, facts: &Facts<'_>) -> Result<Option<i64>, Refusal> {
+    let Some(timing) = facts.timing else {
+        return Ok(None);
+    };
+    let timer = core.timer.as_ref().ok_or(TimingError::Off)?;
+    Ok(timer.slot(timing, core.now(), facts.cancels, &core.config)?)
 }
 
 /// Stores a draft. `added` pairs replace the sender's pairs of those names, `stamp` is ready property text.
-pub(super) fn append(
+pub(crate) fn append(
     core: &Core,
     draft: &Draft<'_>,
     added: &[(&str, &str)],
     stamp: &[u8],
 ) -> Result<Appended, Refusal> {
     if draft.delay_level <= 0 {
+        if let Some(slot) = draft.slot {
+            return append_timed(core, draft, slot, added, stamp);
+        }
         return put(
             core,
             draft,
@@ -95,6 +117,61 @@ pub(super) fn append(
         },
         0,
     )
+}
+
+/// Stores a draft under the timer's topic. What the timer adds later has to fit as well.
+fn append_timed(
+    core: &Core,
+    draft: &Draft<'_>,
+    slot: i64,
+    added: &[(&str, &str)],
+    stamp: &[u8],
+) -> Result<Appended, Refusal> {
+    let (slot_text, queue_text) = (slot.to_string(), draft.queue_id.to_string());
+    let mut all = added.to_vec();
+    all.extend([
+        (property::TIMER_OUT_MS, slot_text.as_str()),
+        (property::REAL_TOPIC, draft.topic),
+        (property::REAL_QID, queue_text.as_str()),
+    ]);
+    put(
+        core,
+        draft,
+        names::TIMER_TOPIC,
+        0,
+        &Rewrite {
+            delayed: false,
+            added: &all,
+            stamp,
+        },
+        ROOM_FOR_TIMER,
+    )
+}
+
+/// Stores a message that the broker itself makes for `time` (milliseconds since 1970), with `TIMER_DELIVER_MS` among its
+/// properties. It is in its topic at once when that is past, and within a second of it otherwise.
+///
+/// # Errors
+/// [`Refusal::Timing`] when `timerWheelEnable` is off or the time lies beyond `timerMaxDelaySec`, and what an append says.
+pub(crate) fn append_at(
+    core: &Core,
+    draft: &Draft<'_>,
+    time: i64,
+    added: &[(&str, &str)],
+    stamp: &[u8],
+) -> Result<Appended, Refusal> {
+    let time = time.to_string();
+    let facts = Facts {
+        timing: Some(Timing::At(&time)),
+        ..Facts::default()
+    };
+    let draft = Draft {
+        slot: slot(core, &facts)?,
+        ..*draft
+    };
+    let mut all = added.to_vec();
+    all.push((property::TIMER_DELIVER_MS, time.as_str()));
+    append(core, &draft, &all, stamp)
 }
 
 /// Stores a draft as a half message, invisible until it is committed. A delay level counts from the commit on.

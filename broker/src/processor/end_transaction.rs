@@ -18,6 +18,7 @@ use bindery_remoting::Connection;
 use super::{
     Answer, Exchange, answer,
     deposit::{self, Draft, Wait},
+    properties::Facts,
 };
 use crate::{
     config::BrokerRole,
@@ -178,6 +179,7 @@ fn commit(core: &Core, half: &HalfMessage<'_>) -> Result<Appended, Refusal> {
         body: record.body(),
         properties: half.properties(),
         delay_level: half.delay_level,
+        slot: deposit::slot(core, &Facts::of(half.properties()))?,
     };
     deposit::append(core, &draft, &[], &core.stamp)
 }

@@ -6,6 +6,8 @@
 //! ```
 use bindery_protocol::message::property;
 
+use crate::timer::Timing;
+
 /// What the broker has to know of a message's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Facts<'a> {
@@ -17,8 +19,10 @@ pub(super) struct Facts<'a> {
     pub(super) half: bool,
     /// Seconds a half message asks to be left alone before it is checked.
     pub(super) immunity: Option<&'a str>,
-    /// A timer property is there.
-    pub(super) timer: bool,
+    /// The point of time it asks for, unless it was timed already.
+    pub(super) timing: Option<Timing<'a>>,
+    /// It is there to cancel a timer message.
+    pub(super) cancels: bool,
     /// The sender waits for flush and replication; only `WAIT=false` says no.
     pub(super) wait: bool,
 }
@@ -30,6 +34,7 @@ impl<'a> Facts<'a> {
             wait: true,
             ..Self::default()
         };
+        let (mut timing, mut timed) = ([None; 3], false);
         for (name, value) in pairs(text) {
             match name {
                 property::UNIQ_KEY => facts.unique_key = Some(value),
@@ -37,11 +42,16 @@ impl<'a> Facts<'a> {
                 property::TRAN_MSG => facts.half = value.eq_ignore_ascii_case("true"),
                 property::CHECK_IMMUNITY_TIME_IN_SECONDS => facts.immunity = Some(value),
                 property::WAIT => facts.wait = !value.eq_ignore_ascii_case("false"),
-                property::TIMER_DELAY_SEC
-                | property::TIMER_DELAY_MS
-                | property::TIMER_DELIVER_MS => facts.timer = true,
+                property::TIMER_DELAY_SEC => timing[0] = Some(Timing::AfterSeconds(value)),
+                property::TIMER_DELAY_MS => timing[1] = Some(Timing::AfterMillis(value)),
+                property::TIMER_DELIVER_MS => timing[2] = Some(Timing::At(value)),
+                property::TIMER_OUT_MS => timed = true,
+                property::TIMER_DEL_UNIQKEY => facts.cancels = true,
                 _ => {}
             }
+        }
+        if !timed && facts.delay_level <= 0 {
+            facts.timing = timing.into_iter().flatten().next();
         }
         facts
     }
@@ -79,12 +89,11 @@ impl Rewrite<'_> {
             property::POP_CK | property::MSG_REGION | property::TRACE_ON | property::CLUSTER => {
                 true
             }
-            property::DELAY
-            | property::REAL_TOPIC
-            | property::REAL_QID
-            | property::TIMER_DELAY_SEC
-            | property::TIMER_DELAY_MS
-            | property::TIMER_DELIVER_MS => self.delayed,
+            property::TIMER_DELAY_SEC | property::TIMER_DELAY_MS | property::TIMER_DELIVER_MS
+                if self.delayed =>
+            {
+                true
+            }
             _ => self.added.iter().any(|(added, _)| *added == name),
         }
     }
@@ -124,7 +133,7 @@ mod tests {
             (facts.unique_key, facts.delay_level, facts.wait),
             (Some("id"), 3, false)
         );
-        assert!(!facts.half && !facts.timer);
+        assert!(!facts.half && facts.timing.is_none());
         assert_eq!(
             Facts::of(""),
             Facts {
@@ -132,7 +141,7 @@ mod tests {
                 ..Facts::default()
             }
         );
-        assert!(Facts::of("TIMER_DELAY_MS\u{1}5\u{2}TRAN_MSG\u{1}true\u{2}").timer);
+        assert!(Facts::of("TIMER_DELAY_MS\u{1}5\u{2}TRAN_MSG\u{1}true\u{2}").half);
     }
 
     #[test]

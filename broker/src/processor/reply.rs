@@ -120,6 +120,7 @@ fn store(
     queue_id: i32,
 ) -> Result<Appended, Refusal> {
     let properties = header.properties.as_deref().unwrap_or_default();
+    let facts = Facts::of(properties);
     let draft = Draft {
         topic,
         queue_id,
@@ -131,7 +132,8 @@ fn store(
         prepared_transaction_offset: 0,
         body: &frame.body,
         properties,
-        delay_level: Facts::of(properties).delay_level,
+        delay_level: facts.delay_level,
+        slot: deposit::slot(core, &facts)?,
     };
     deposit::append(core, &draft, &place(core), b"")
 }

@@ -165,13 +165,10 @@ fn pools(core: &Core, table: &mut Table) {
     put(table, "pageCacheLockTimeMills", 0);
     put(table, "dispatchMaxBuffer", 0);
     put(table, "remainTransientStoreBufferNumbs", i32::MAX);
-    for (key, value) in [
-        ("timerReadBehind", "0"),
-        ("timerOffsetBehind", "0"),
-        ("timerCongestNum", "0"),
-        ("timerEnqueueTps", "0.0"),
-        ("timerDequeueTps", "0.0"),
-    ] {
-        put(table, key, value);
-    }
+    let timer = super::timer::progress(core).unwrap_or_default();
+    put(table, "timerReadBehind", timer.read_behind);
+    put(table, "timerOffsetBehind", timer.offset_behind);
+    put(table, "timerCongestNum", timer.waiting);
+    put(table, "timerEnqueueTps", "0.0");
+    put(table, "timerDequeueTps", "0.0");
 }

@@ -12,7 +12,7 @@ use bindery_protocol::{
     codes::ResponseCode,
     frame::{Frame, Reply},
     headers::{SendHeader, SendReply},
-    message::{SysFlag, Transaction, property},
+    message::{RecallHandle, SysFlag, Transaction, property},
     names,
 };
 use bindery_remoting::{Connection, Responder};
@@ -67,6 +67,8 @@ pub(super) struct Stored {
     pub(super) queue_id: i32,
     pub(super) message_id: String,
     pub(super) unique_key: String,
+    /// Of a timer message.
+    pub(super) recall_handle: Option<String>,
 }
 
 impl Stored {
@@ -80,6 +82,7 @@ impl Stored {
             queue_id,
             message_id,
             unique_key,
+            recall_handle,
         } = self;
         let header = SendReply {
             msg_id: message_id.into(),
@@ -87,7 +90,7 @@ impl Stored {
             queue_offset: appended.queue_offset.0,
             transaction_id: Some(unique_key.into()),
             batch_uniq_id: None,
-            recall_handle: None,
+            recall_handle: recall_handle.map(Into::into),
             region_id: Some(core.config.region_id.as_str().into()),
             trace_on: Some(core.config.trace_on),
         };
@@ -202,9 +205,8 @@ fn store_one(
             broker: core.address.ip().to_string(),
         });
     }
-    if facts.timer && facts.delay_level <= 0 {
-        return Err(Refusal::TimerOff);
-    }
+    // Of a half message too: a wish that can't be granted had better be known before the commit, from which it counts.
+    let slot = deposit::slot(core, &facts)?;
     let place = place(core, frame, header, topic)?;
     let made = facts.unique_key.is_none().then(|| core.ids.next_id());
     let unique_key = facts
@@ -237,6 +239,7 @@ fn store_one(
         } else {
             facts.delay_level
         },
+        slot: slot.filter(|_| !half && !place.is_dead_letter()),
     };
     let appended = if half {
         let appended = deposit::append_half(core, &draft, unique_key, added)?;
@@ -255,8 +258,23 @@ fn store_one(
         queue_id: draft.queue_id,
         message_id: appended.offset_msg_ids(core.address),
         unique_key: unique_key.to_owned(),
+        recall_handle: draft
+            .slot
+            .and_then(|slot| recall_handle(core, draft.topic, slot, unique_key)),
         appended,
     })
+}
+
+/// With which a timer message can be taken back.
+fn recall_handle(core: &Core, topic: &str, slot: i64, unique_key: &str) -> Option<String> {
+    let handle = RecallHandle {
+        topic: topic.to_owned(),
+        broker_name: core.config.broker_name.clone(),
+        // A full second would belong to the slot before it.
+        timestamp: slot.saturating_add(1).to_string(),
+        message_id: unique_key.to_owned(),
+    };
+    (!topic.starts_with(names::RETRY_PREFIX)).then(|| handle.encode())
 }
 
 /// The sender's flag as it is stored. A message marked as undecided would be in no queue at all: it lies in a topic of its

@@ -148,6 +148,7 @@ fn copy(core: &Core, record: &RecordView<'_>, target: &Target) -> Result<Appende
         body: record.body(),
         properties: &properties,
         delay_level: target.delay_level,
+        slot: None,
     };
     deposit::append(core, &draft, &added, &core.stamp)
 }

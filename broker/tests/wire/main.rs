@@ -14,4 +14,5 @@ mod replies;
 mod restart;
 mod sending;
 mod support;
+mod timers;
 mod transactions;

@@ -87,8 +87,8 @@ async fn refusals_come_with_apaches_codes_and_still_tell_region_and_trace() {
             ResponseCode::NO_PERMISSION,
         ),
         (
-            send_request("T", 0, "x", "TIMER_DELAY_MS\u{1}1000\u{2}"),
-            ResponseCode::SYSTEM_ERROR,
+            send_request("T", 0, "x", "TIMER_DELAY_SEC\u{1}259201\u{2}"),
+            ResponseCode::MESSAGE_ILLEGAL,
         ),
         (
             send_request("T", 0, "x", &format!("a\u{1}{}\u{2}", "b".repeat(32_767))),
