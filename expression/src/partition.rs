@@ -20,6 +20,12 @@ impl PartitionCount {
     pub fn new(count: u32) -> Option<Self> {
         NonZeroU32::new(count).map(Self)
     }
+
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0.get()
+    }
 }
 
 /// Why a key has no partition.

@@ -37,7 +37,10 @@ mod web;
 pub mod __private;
 
 pub use app::{App, AppBuilder, AppHandle};
-pub use bindery_macros::{bindings, main, send_to, stream_listener, transaction_listener};
+pub use bindery_macros::{
+    bindings, main, partition_key_extractor, partition_selector, send_to, stream_listener,
+    transaction_listener,
+};
 pub use binding::{Bound, Input, Output, SendError, SendReceipt, StreamBridge};
 pub use error::{Error, Result};
 pub use headers::Headers;

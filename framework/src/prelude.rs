@@ -3,7 +3,10 @@
 //! The attributes `main` and `test` are written with their path (`#[bindery::main]`): their bare names are taken by others.
 
 pub use axum::Json;
-pub use bindery_macros::{bindings, send_to, stream_listener, transaction_listener};
+pub use bindery_macros::{
+    bindings, partition_key_extractor, partition_selector, send_to, stream_listener,
+    transaction_listener,
+};
 pub use bytes::Bytes;
 
 pub use crate::app::{App, AppBuilder, AppHandle};
@@ -14,6 +17,7 @@ pub use crate::handler::{
 };
 pub use crate::headers::Headers;
 pub use crate::message::Message;
+pub use crate::partition::PartitionKey;
 pub use crate::transaction::{
     HalfMessage, LocalState, TransactionListener, TxArgs, TxOutcome, TxReceipt,
 };

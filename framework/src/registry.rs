@@ -7,8 +7,11 @@
 //! #[bindings] struct ──inventory──▶ SourceDescriptor ─────▶ App: declared inputs and outputs
 //! ```
 
+use crate::convert::Payload;
 use crate::error::BoxError;
 use crate::handler::{AppContext, BoxFuture, FromApp, HandlerResult, MessageContext, Requirement};
+use crate::headers::Headers;
+use crate::partition::{ExtractError, PartitionKey};
 use crate::transaction::{ListenerHandle, TransactionListener};
 
 mod listen;
@@ -170,6 +173,60 @@ pub fn registered_transaction_listeners() -> Vec<&'static TransactionListenerDes
         .collect();
     listeners.sort_by_key(|listener| (listener.name, listener.file, listener.line));
     listeners
+}
+
+/// What `#[partition_key_extractor]` registers.
+#[derive(Debug)]
+pub struct KeyExtractorDescriptor {
+    /// The name that configuration uses.
+    pub name: &'static str,
+    /// The function's name.
+    pub function: &'static str,
+    /// The file it stands in, as the compiler was given it.
+    pub file: &'static str,
+    /// The line of the attribute, counted from 1.
+    pub line: u32,
+    /// Takes the key.
+    pub extract: fn(&dyn Payload, &Headers) -> Result<PartitionKey, ExtractError>,
+}
+
+inventory::collect!(KeyExtractorDescriptor);
+
+/// What `#[partition_selector]` registers.
+#[derive(Debug)]
+pub struct PartitionSelectorDescriptor {
+    /// The name that configuration uses.
+    pub name: &'static str,
+    /// The function's name.
+    pub function: &'static str,
+    /// The file it stands in, as the compiler was given it.
+    pub file: &'static str,
+    /// The line of the attribute, counted from 1.
+    pub line: u32,
+    /// Chooses.
+    pub select: fn(&PartitionKey, u32) -> i32,
+}
+
+inventory::collect!(PartitionSelectorDescriptor);
+
+/// All partition key extractors that attributes registered in this program, by name.
+#[must_use]
+pub fn registered_key_extractors() -> Vec<&'static KeyExtractorDescriptor> {
+    let mut all: Vec<_> = inventory::iter::<KeyExtractorDescriptor>
+        .into_iter()
+        .collect();
+    all.sort_by_key(|one| (one.name, one.file, one.line));
+    all
+}
+
+/// All partition selectors that attributes registered in this program, by name.
+#[must_use]
+pub fn registered_partition_selectors() -> Vec<&'static PartitionSelectorDescriptor> {
+    let mut all: Vec<_> = inventory::iter::<PartitionSelectorDescriptor>
+        .into_iter()
+        .collect();
+    all.sort_by_key(|one| (one.name, one.file, one.line));
+    all
 }
 
 /// All handlers that attributes registered in this program, by module and line.

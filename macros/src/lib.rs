@@ -16,6 +16,7 @@ mod bindings;
 mod keys;
 mod listener;
 mod main_function;
+mod partition;
 mod transaction_listener;
 
 /// Makes a struct a source of bindings: each field is connected to the binding that its attribute names.
@@ -79,6 +80,32 @@ pub fn send_to(_: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn transaction_listener(arguments: TokenStream, item: TokenStream) -> TokenStream {
     transaction_listener::attribute(arguments.into(), &item.into()).into()
+}
+
+/// Gives a function the name by which `partition-key-extractor-name` in application.yaml refers to it. It takes the payload
+/// before it is encoded, `&Headers` if it wants, and returns the key: anything serde can write, or an `Option` of it.
+///
+/// ```ignore
+/// #[partition_key_extractor("byRegion")]
+/// fn by_region(order: &Order, headers: &Headers) -> Option<String> { .. }
+/// ```
+///
+/// Equal keys go to one partition; an `i64` hashes as Java's `Long`, an `i32` as its `Integer`. `None` fails the send.
+#[proc_macro_attribute]
+pub fn partition_key_extractor(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    partition::extractor(arguments.into(), &item.into()).into()
+}
+
+/// Gives a function the name by which `partition-selector-name` in application.yaml refers to it. From the key and the number
+/// of partitions it returns a number whose remainder is the partition.
+///
+/// ```ignore
+/// #[partition_selector("vipFirst")]
+/// fn vip_first(key: &PartitionKey, partitions: u32) -> i32 { .. }
+/// ```
+#[proc_macro_attribute]
+pub fn partition_selector(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    partition::selector(arguments.into(), &item.into()).into()
 }
 
 /// Makes `async fn main(app: AppBuilder) -> bindery::Result<()>` the program's entry: runtime, log, flags, exit code.

@@ -64,10 +64,7 @@ impl Sender {
             brokers: Vec::new(),
         };
         let deadline = attempts.started + self.settings.timeout;
-        let (entry, route) = self
-            .client
-            .publish_route(&message.topic, self.settings.default_topic_queues)
-            .await?;
+        let (entry, route) = self.route(message, deadline).await?;
         let mut stored = None;
         loop {
             let Some(queue) =
@@ -119,10 +116,7 @@ impl Sender {
             brokers: Vec::new(),
         };
         let deadline = attempts.started + self.settings.timeout;
-        let (_, route) = self
-            .client
-            .publish_route(&message.topic, self.settings.default_topic_queues)
-            .await?;
+        let (_, route) = self.route(message, deadline).await?;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let error = match self.try_once(message, queue, left, &route).await {
@@ -147,10 +141,8 @@ impl Sender {
         message: &Outgoing,
         queue: Option<&MessageQueue>,
     ) -> Result<(), ClientError> {
-        let (entry, route) = self
-            .client
-            .publish_route(&message.topic, self.settings.default_topic_queues)
-            .await?;
+        let deadline = Instant::now() + self.settings.timeout;
+        let (entry, route) = self.route(message, deadline).await?;
         let Some(queue) = queue.or_else(|| self.next_queue(&entry, &route, None)) else {
             return Err(ClientError::NoQueue {
                 topic: message.topic.clone(),
@@ -165,9 +157,27 @@ impl Sender {
             queue,
             self.settings.default_topic_queues,
         );
-        self.client
-            .tell(&addr, request, self.settings.timeout)
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.client.tell(&addr, request, left).await
+    }
+
+    /// The message's route; that name servers are slow is part of the send's time.
+    async fn route(
+        &self,
+        message: &Outgoing,
+        deadline: Instant,
+    ) -> Result<(Arc<TopicEntry>, Arc<TopicRoute>), ClientError> {
+        let asking = self
+            .client
+            .publish_route(&message.topic, self.settings.default_topic_queues);
+        tokio::time::timeout_at(deadline.into(), asking)
             .await
+            .unwrap_or_else(|_elapsed| {
+                Err(ClientError::Timeout {
+                    addr: "the name servers".to_owned(),
+                    after: self.settings.timeout,
+                })
+            })
     }
 
     fn next_queue<'a>(

@@ -440,6 +440,53 @@ async fn without_retries_a_dead_broker_is_the_callers_to_see() {
 }
 
 #[tokio::test]
+async fn an_asynchronous_send_without_retries_makes_one_attempt() {
+    let mut fake = Fake::start(&["a"]).await;
+    fake.topic("t", 1);
+    let producer = Producer::builder("pg")
+        .config(fake.config())
+        .retries(5)
+        .async_retries(0)
+        .start()
+        .await
+        .unwrap();
+    producer.send(Message::new("t", "x")).await.unwrap();
+    fake.stop_broker("a").await;
+    let error = producer.send_async(Message::new("t", "x")).unwrap().await;
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, ClientError::SendFailed { attempts: 1, .. }),
+        "{error}"
+    );
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_silent_name_server_costs_no_more_than_the_sends_time() {
+    // Accepts connections and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let mut config = bindery_client::ClientConfig::new(&address);
+    config.call_timeout = Duration::from_secs(60);
+    let producer = Producer::builder("pg")
+        .config(config)
+        .send_timeout(Duration::from_millis(200))
+        .start()
+        .await
+        .unwrap();
+    let started = std::time::Instant::now();
+    let error = producer.send(Message::new("t", "x")).await.unwrap_err();
+    assert_eq!(error.response_code(), 10_002, "{error}");
+    assert!(
+        started.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        started.elapsed()
+    );
+    drop(silent);
+}
+
+#[tokio::test]
 async fn a_dead_broker_is_left_out_for_a_while_when_that_is_wanted() {
     let mut fake = Fake::start(&["a", "b"]).await;
     fake.topic("t", 1);

@@ -255,7 +255,8 @@ impl Assembly {
                         binding: output.name.clone(),
                         source: Box::new(source),
                     })?;
-                parts.partitioning = Some(Partitioning::new(output, queues)?);
+                let code = self.program.partition_code(&output.producer);
+                parts.partitioning = Some(Partitioning::new(output, code, queues)?);
             }
             parts.producer = Some(producer);
         }

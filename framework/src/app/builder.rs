@@ -12,7 +12,7 @@ use axum::Router;
 use super::assembly::Assembly;
 use super::flags;
 use super::handle::AppHandle;
-use super::program::{Listening, Origin, Program};
+use super::program::{Listening, Named, Origin, Program};
 use crate::binder::Binder;
 use crate::config::{
     Config, ConfigErrors, DeclaredBinding, Flags, LoadOptions, Loaded, Usage, check_usage,
@@ -20,6 +20,7 @@ use crate::config::{
 use crate::error::{Error, Result};
 use crate::handler::AppContext;
 use crate::log::LogLevels;
+use crate::partition::{KeyExtractor, PartitionSelector};
 use crate::registry::{BindingSource, Handler};
 use crate::signals::{self, Signals};
 use crate::transaction::{ListenerHandle, TransactionListener};
@@ -123,13 +124,8 @@ impl AppBuilder {
     /// Declares an output that is named at run time only, through [`StreamBridge`](crate::StreamBridge).
     #[track_caller]
     pub fn output(mut self, binding: impl Into<String>) -> Self {
-        let caller = std::panic::Location::caller();
-        self.program.outputs.push(DeclaredBinding {
-            name: binding.into(),
-            by: "`AppBuilder::output`".to_owned(),
-            file: caller.file().to_owned(),
-            line: caller.line(),
-        });
+        let declared = here(binding, "`AppBuilder::output`");
+        self.program.outputs.push(declared);
         self
     }
 
@@ -140,15 +136,30 @@ impl AppBuilder {
         name: impl Into<String>,
         listener: impl TransactionListener,
     ) -> Self {
-        let (name, caller) = (name.into(), std::panic::Location::caller());
+        let name = name.into();
         self.program.listeners.push(Listening {
             origin: Origin::Given(ListenerHandle::new(name.as_str(), listener)),
-            declared: DeclaredBinding {
-                name,
-                by: "`AppBuilder::transaction_listener`".to_owned(),
-                file: caller.file().to_owned(),
-                line: caller.line(),
-            },
+            declared: here(name, "`AppBuilder::transaction_listener`"),
+        });
+        self
+    }
+
+    /// Adds a partition key extractor without an attribute, under its name.
+    #[track_caller]
+    pub fn partition_key_extractor(mut self, extractor: KeyExtractor) -> Self {
+        self.program.key_extractors.push(Named {
+            declared: here(extractor.name(), "`AppBuilder::partition_key_extractor`"),
+            code: extractor,
+        });
+        self
+    }
+
+    /// Adds a partition selector without an attribute, under its name.
+    #[track_caller]
+    pub fn partition_selector(mut self, selector: PartitionSelector) -> Self {
+        self.program.partition_selectors.push(Named {
+            declared: here(selector.name(), "`AppBuilder::partition_selector`"),
+            code: selector,
         });
         self
     }
@@ -258,6 +269,18 @@ impl AppBuilder {
             result = app.shutdown() => result,
             name = signals.next() => signals::end_at_once(name),
         }
+    }
+}
+
+/// What the caller of a builder's method declares.
+#[track_caller]
+fn here(name: impl Into<String>, by: &str) -> DeclaredBinding {
+    let caller = std::panic::Location::caller();
+    DeclaredBinding {
+        name: name.into(),
+        by: by.to_owned(),
+        file: caller.file().to_owned(),
+        line: caller.line(),
     }
 }
 

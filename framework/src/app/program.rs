@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{DeclaredBinding, Usage};
+use crate::config::{DeclaredBinding, ProducerConfig, Usage};
 use crate::error::{Error, Result};
 use crate::handler::{AppContext, Requirement};
+use crate::partition::{KeyExtractor, PartitionCode, PartitionSelector};
 use crate::registry::{
-    Direction, Handler, MakeListener, SourceDescriptor, registered_handlers, registered_sources,
+    Direction, Handler, MakeListener, SourceDescriptor, registered_handlers,
+    registered_key_extractors, registered_partition_selectors, registered_sources,
     registered_transaction_listeners,
 };
 use crate::transaction::ListenerHandle;
@@ -19,6 +21,15 @@ pub(super) struct Program {
     /// Outputs that code names at run time only.
     pub(super) outputs: Vec<DeclaredBinding>,
     pub(super) listeners: Vec<Listening>,
+    pub(super) key_extractors: Vec<Named<KeyExtractor>>,
+    pub(super) partition_selectors: Vec<Named<PartitionSelector>>,
+}
+
+/// Code that configuration calls by a name, and where the program has it from.
+#[derive(Debug)]
+pub(super) struct Named<T> {
+    pub(super) declared: DeclaredBinding,
+    pub(super) code: T,
 }
 
 /// A transaction listener, and where the program has it from.
@@ -48,6 +59,8 @@ impl Program {
             sources: registered_sources(),
             outputs: Vec::new(),
             listeners: registered_listeners(),
+            key_extractors: registered_extractors(),
+            partition_selectors: registered_selectors(),
         }
     }
 
@@ -55,6 +68,9 @@ impl Program {
         self.handlers.append(&mut other.handlers);
         self.outputs.append(&mut other.outputs);
         self.listeners.append(&mut other.listeners);
+        self.key_extractors.append(&mut other.key_extractors);
+        self.partition_selectors
+            .append(&mut other.partition_selectors);
         for source in other.sources {
             self.add_source(source);
         }
@@ -94,6 +110,8 @@ impl Program {
                 .iter()
                 .map(|listening| listening.declared.clone())
                 .collect(),
+            key_extractors: declared(&self.key_extractors),
+            partition_selectors: declared(&self.partition_selectors),
             ..Usage::default()
         };
         for handler in &self.handlers {
@@ -186,12 +204,65 @@ impl Program {
         }
     }
 
+    /// The code that an output's partitions are chosen by; the configuration's check has refused names that are not there.
+    pub(super) fn partition_code(&self, output: &ProducerConfig) -> PartitionCode {
+        PartitionCode {
+            extractor: find(
+                &self.key_extractors,
+                output.partition_key_extractor.as_deref(),
+            ),
+            selector: find(
+                &self.partition_selectors,
+                output.partition_selector.as_deref(),
+            ),
+        }
+    }
+
     /// The handlers of one input.
     pub(super) fn listeners<'a>(&'a self, input: &'a str) -> impl Iterator<Item = &'a Handler> {
         self.handlers
             .iter()
             .filter(move |handler| handler.binding().eq_ignore_ascii_case(input))
     }
+}
+
+fn declared<T>(all: &[Named<T>]) -> Vec<DeclaredBinding> {
+    all.iter().map(|named| named.declared.clone()).collect()
+}
+
+fn find<T: Clone>(all: &[Named<T>], name: Option<&str>) -> Option<T> {
+    let named = all
+        .iter()
+        .find(|named| Some(named.declared.name.as_str()) == name)?;
+    Some(named.code.clone())
+}
+
+fn registered_extractors() -> Vec<Named<KeyExtractor>> {
+    let all = registered_key_extractors().into_iter();
+    all.map(|descriptor| Named {
+        declared: DeclaredBinding {
+            name: descriptor.name.to_owned(),
+            by: format!("function `{}`", descriptor.function),
+            file: descriptor.file.to_owned(),
+            line: descriptor.line,
+        },
+        code: KeyExtractor::from_function(descriptor.name, descriptor.extract),
+    })
+    .collect()
+}
+
+fn registered_selectors() -> Vec<Named<PartitionSelector>> {
+    let all = registered_partition_selectors().into_iter();
+    all.map(|descriptor| Named {
+        declared: DeclaredBinding {
+            name: descriptor.name.to_owned(),
+            by: format!("function `{}`", descriptor.function),
+            file: descriptor.file.to_owned(),
+            line: descriptor.line,
+        },
+        code: PartitionSelector::new(descriptor.name, descriptor.select),
+    })
+    .collect()
 }
 
 fn registered_listeners() -> Vec<Listening> {

@@ -336,7 +336,10 @@ impl OutputBinding {
     }
 
     fn place(&self, payload: &dyn Payload, headers: &mut Headers) -> Result<Place, SendError> {
+        // What came in with a received message says nothing about where this one goes.
+        headers.remove(names::PARTITION);
         let Some(partitioning) = &self.parts.partitioning else {
+            headers.remove(names::PARTITION_OVERRIDE);
             return Ok(Place::Any);
         };
         let partition = partitioning.partition(payload, headers)?;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::{
     Loaded,
     build::Named,
+    extensions,
     relaxed::nearest,
     report::{Diagnostic, DiagnosticKind},
     span::{Source, Span},
@@ -46,6 +47,10 @@ pub struct Usage {
     pub outputs: Vec<DeclaredBinding>,
     /// Transaction listeners, by the name that `transaction-listener` uses.
     pub transaction_listeners: Vec<DeclaredBinding>,
+    /// Partition key extractors, by the name that `partition-key-extractor-name` uses.
+    pub key_extractors: Vec<DeclaredBinding>,
+    /// Partition selectors, by the name that `partition-selector-name` uses.
+    pub partition_selectors: Vec<DeclaredBinding>,
 }
 
 impl Usage {
@@ -110,6 +115,7 @@ pub(crate) fn usage_report(
         sides(binding, is_input, is_output, &mut report);
     }
     transactions::usage(config, usage, told, &mut report);
+    extensions::usage(config, usage, told, &mut report);
     report
 }
 

@@ -17,6 +17,7 @@ mod check;
 mod document;
 mod env;
 mod explain;
+mod extensions;
 mod files;
 mod flags;
 mod layer;

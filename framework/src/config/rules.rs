@@ -33,7 +33,7 @@ pub(crate) fn check(config: &Config, names: &[Named], told: &Told, report: &mut 
         }
         transactions::rules(binding, rocketmq, told, report);
         input(binding, rocketmq, told, report);
-        expression(binding, report);
+        expressions(binding, report);
     }
     if !told.explains_bindings() {
         unknown_rocketmq_bindings(names, report);
@@ -160,9 +160,11 @@ fn partitioned(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut
         ..
     } = binding;
     let orderly = rocketmq.producer.producer_type == ProducerType::Orderly;
-    if producer.partition_key_expression.is_some() {
+    either_or(binding, report);
+    if producer.has_partition_key() {
         return;
     }
+    selector_without_key(binding, report);
     if orderly && producer.partition_count != Some(1) {
         report.push(
             conflict(format!("Orderly output `{name}` has nothing that decides the queue"))
@@ -178,6 +180,41 @@ fn partitioned(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut
             .key("partition-count")
             .at(positions.of_or_section("producer.partition-count")),
         );
+    }
+}
+
+/// An expression and code for the same thing: only one of them could count.
+fn either_or(binding: &BindingConfig, report: &mut Vec<Diagnostic>) {
+    for (expression, code) in [
+        ("partition-key-expression", "partition-key-extractor-name"),
+        ("partition-selector-expression", "partition-selector-name"),
+    ] {
+        let place = |key: &str| binding.positions.of(&format!("producer.{key}"));
+        if let (Some(expressed), Some(coded)) = (place(expression), place(code)) {
+            let message = format!("`{expression}` and `{code}` exclude each other; keep one");
+            let diagnostic = conflict(message)
+                .key(code)
+                .at(Some(coded))
+                .related(Some(expressed), format!("`{expression}` is given here"));
+            // Defaults are seen again with every binding and told about once.
+            if !report.contains(&diagnostic) {
+                report.push(diagnostic);
+            }
+        }
+    }
+}
+
+/// A selector chooses by the key.
+fn selector_without_key(binding: &BindingConfig, report: &mut Vec<Diagnostic>) {
+    for key in ["partition-selector-expression", "partition-selector-name"] {
+        if let Some(span) = binding.positions.own(&format!("producer.{key}")) {
+            report.push(
+                conflict(format!("`{key}` needs a partition key to choose by"))
+                    .key(key)
+                    .at(Some(span))
+                    .label("give producer.partition-key-expression as well"),
+            );
+        }
     }
 }
 
@@ -320,19 +357,30 @@ fn executions(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut 
     }
 }
 
-fn expression(binding: &BindingConfig, report: &mut Vec<Diagnostic>) {
-    let Some(text) = &binding.producer.partition_key_expression else {
-        return;
-    };
-    if let Err(error) = bindery_expression::parse(text) {
-        let span = binding.positions.of("producer.partition-key-expression");
-        report.push(
-            Diagnostic::error(DiagnosticKind::Expression, error.to_string())
-                .key("partition-key-expression")
+fn expressions(binding: &BindingConfig, report: &mut Vec<Diagnostic>) {
+    let producer = &binding.producer;
+    for (key, text) in [
+        (
+            "partition-key-expression",
+            &producer.partition_key_expression,
+        ),
+        (
+            "partition-selector-expression",
+            &producer.partition_selector_expression,
+        ),
+    ] {
+        let Some(text) = text else { continue };
+        if let Err(error) = bindery_expression::parse(text) {
+            let span = binding.positions.of(&format!("producer.{key}"));
+            let diagnostic = Diagnostic::error(DiagnosticKind::Expression, error.to_string())
+                .key(key)
                 .at(span
                     .map(|span| within(span, text, error.position()))
-                    .as_ref()),
-        );
+                    .as_ref());
+            if !report.contains(&diagnostic) {
+                report.push(diagnostic);
+            }
+        }
     }
 }
 

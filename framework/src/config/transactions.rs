@@ -77,6 +77,7 @@ fn sending(binding: &BindingConfig, rocketmq: &RocketmqBinding, report: &mut Vec
         let positions = &binding.positions;
         let span = positions
             .of("producer.partition-key-expression")
+            .or(positions.of("producer.partition-key-extractor-name"))
             .or(positions.of_or_section("producer.partition-count"));
         let message = "a transactional output takes no partition key: its messages go to any queue";
         report.push(

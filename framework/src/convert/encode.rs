@@ -7,7 +7,7 @@
 //! everything else ───────▶ JSON only
 //! ```
 
-use std::any::type_name;
+use std::any::{Any, type_name};
 
 use bindery_expression::{EvalError, Expression, Value};
 use bytes::Bytes;
@@ -87,9 +87,15 @@ pub trait Payload: Send + Sync {
     /// # Errors
     /// [`EvalError`] with the position in the expression.
     fn evaluate(&self, expression: &Expression, headers: &Headers) -> Result<Value, EvalError>;
+
+    /// The payload itself, for code that takes one type of payload.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The name of the payload's type, for messages.
+    fn type_name(&self) -> &'static str;
 }
 
-impl<T: Serialize + Send + Sync> Payload for T {
+impl<T: Serialize + Send + Sync + 'static> Payload for T {
     fn encode(
         &self,
         content_type: &ContentType,
@@ -113,13 +119,21 @@ impl<T: Serialize + Send + Sync> Payload for T {
     fn evaluate(&self, expression: &Expression, headers: &Headers) -> Result<Value, EvalError> {
         expression.eval(&KeyRoot::new(self, headers))
     }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn type_name(&self) -> &'static str {
+        type_name::<T>()
+    }
 }
 
 /// A payload that is JSON whatever it is: a text in it is quoted. What a handler's `Json<T>` becomes.
 #[derive(Clone, Copy, Debug)]
 pub struct Quoted<T>(pub T);
 
-impl<T: Serialize + Send + Sync> Payload for Quoted<T> {
+impl<T: Serialize + Send + Sync + 'static> Payload for Quoted<T> {
     fn encode(&self, content_type: &ContentType, _: EncodeOptions) -> Result<Encoded, EncodeError> {
         let content_type = if content_type.is_json() {
             content_type.clone()
@@ -131,6 +145,14 @@ impl<T: Serialize + Send + Sync> Payload for Quoted<T> {
 
     fn evaluate(&self, expression: &Expression, headers: &Headers) -> Result<Value, EvalError> {
         self.0.evaluate(expression, headers)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.0
+    }
+
+    fn type_name(&self) -> &'static str {
+        type_name::<T>()
     }
 }
 

@@ -10,13 +10,15 @@ use bindery::error::BoxError;
 use bindery::handler::{
     AppContext, Delivery, FromApp, HandlerResult, MessageContext, Outcome, State, Verdict,
 };
+use bindery::partition::PartitionKey;
 use bindery::registry::{
-    BindingSource, Direction, Handler, OnUnmatched, registered_handlers, registered_sources,
-    registered_transaction_listeners,
+    BindingSource, Direction, Handler, OnUnmatched, registered_handlers, registered_key_extractors,
+    registered_partition_selectors, registered_sources, registered_transaction_listeners,
 };
 use bindery::transaction::{HalfMessage, LocalState, TransactionListener, TxArgs};
 use bindery::{
-    Headers, Input, Message, Output, bindings, send_to, stream_listener, transaction_listener,
+    Headers, Input, Message, Output, bindings, partition_key_extractor, partition_selector,
+    send_to, stream_listener, transaction_listener,
 };
 use serde::{Deserialize, Serialize};
 
@@ -264,4 +266,34 @@ async fn a_transaction_listener_is_registered_and_built_from_state() {
     let listener = (listener.make)(listener.name, &app).unwrap();
     let half = HalfMessage::new(Message::new("four".into()), "id");
     assert_eq!(listener.check(&half).await.unwrap(), LocalState::Commit);
+}
+
+#[partition_key_extractor("ui-key")]
+fn key_of(headers: &Headers, order: &Order) -> Option<String> {
+    Some(format!("{}-{}", headers.tags()?, order.id))
+}
+
+#[partition_selector("ui-selector")]
+fn last(key: &PartitionKey, partitions: u32) -> i32 {
+    i32::from(!key.is_null()) * (partitions.cast_signed() - 1)
+}
+
+#[test]
+fn partition_code_is_registered_under_its_name() {
+    let (extractors, selectors) = (
+        registered_key_extractors(),
+        registered_partition_selectors(),
+    );
+    let ([extractor], [selector]) = (extractors.as_slice(), selectors.as_slice()) else {
+        panic!("{extractors:?} {selectors:?}")
+    };
+    assert_eq!((extractor.name, extractor.function), ("ui-key", "key_of"));
+    let headers: Headers = [("TAGS", "t")].into_iter().collect();
+    let key = (extractor.extract)(&Order { id: 7 }, &headers).unwrap();
+    assert_eq!(key, PartitionKey::from("t-7"));
+    assert!((extractor.extract)(&7_i64, &headers).is_err());
+    assert_eq!(
+        (selector.name, (selector.select)(&key, 4)),
+        ("ui-selector", 3)
+    );
 }

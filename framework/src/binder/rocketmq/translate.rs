@@ -24,6 +24,9 @@ pub(super) fn producer_builder(group: &str, settings: &RocketmqProducer) -> Prod
     Producer::builder(group)
         .send_timeout(settings.send_msg_timeout)
         .retries(usize::try_from(settings.retry_times_when_send_failed).unwrap_or(usize::MAX))
+        .async_retries(
+            usize::try_from(settings.retry_times_when_send_async_failed).unwrap_or(usize::MAX),
+        )
         .retry_when_not_stored_ok(settings.retry_another_broker)
         .compress_over(Some(settings.compress_msg_body_threshold))
         .max_message_size(settings.max_message_size)
@@ -244,4 +247,60 @@ pub(super) fn send_error(binding: &str, topic: &str, error: ClientError) -> Send
 /// Names a queue for logs.
 pub(super) fn queue_name(queue: &MessageQueue) -> String {
     format!("{}@{}:{}", queue.topic, queue.broker_name, queue.queue_id)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+    use super::*;
+    use crate::config::{Config, LoadOptions};
+
+    /// The client's settings behind this producer section.
+    fn settings(producer: &str) -> String {
+        let yaml = format!(
+            "spring.cloud.stream:\n  bindings.out.destination: t\n  rocketmq.bindings.out.producer: {{ {producer} }}\n"
+        );
+        let loaded = Config::load(LoadOptions::from_text(yaml)).unwrap();
+        let binding = loaded.config.rocketmq.binding("out");
+        format!("{:?}", producer_builder("g", &binding.producer))
+    }
+
+    #[test]
+    fn every_key_about_retries_reaches_the_client() {
+        let plain = settings("");
+        for (written, setting, default) in [
+            ("retryTimesWhenSendFailed: 5", "retries: 5", "retries: 2"),
+            (
+                "retryTimesWhenSendAsyncFailed: 0",
+                "async_retries: 0",
+                "async_retries: 2",
+            ),
+            ("sendMsgTimeout: 5000", "timeout: 5s", "timeout: 3s"),
+            ("sendMessageTimeout: 5000", "timeout: 5s", "timeout: 3s"),
+            (
+                "retryAnotherBrokerWhenNotStoreOK: true",
+                "retry_when_not_stored_ok: true",
+                "retry_when_not_stored_ok: false",
+            ),
+            (
+                "retryAnotherBrokerWhenNotStoreOk: true",
+                "retry_when_not_stored_ok: true",
+                "retry_when_not_stored_ok: false",
+            ),
+            (
+                "retry-next-server: true",
+                "retry_when_not_stored_ok: true",
+                "retry_when_not_stored_ok: false",
+            ),
+            (
+                "maxMessageSize: 1KB",
+                "max_message_size: 1024",
+                "max_message_size: 4194304",
+            ),
+        ] {
+            assert!(plain.contains(&format!(" {default},")), "{plain}");
+            let set = settings(written);
+            assert!(set.contains(&format!(" {setting},")), "{written}: {set}");
+        }
+    }
 }

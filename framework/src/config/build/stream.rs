@@ -51,6 +51,10 @@ fn binding(values: &Values, name: Option<&str>, into: &mut BindingConfig) {
     );
     let mut produces = reader(values, positions, name, "producer").prefixed("producer.");
     producer.partition_key_expression = produces.optional_text("partition-key-expression");
+    producer.partition_key_extractor = produces.optional_text("partition-key-extractor-name");
+    producer.partition_selector_expression =
+        produces.optional_text("partition-selector-expression");
+    producer.partition_selector = produces.optional_text("partition-selector-name");
     producer.partition_count = produces.optional_number("partition-count");
 }
 

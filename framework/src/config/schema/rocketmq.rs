@@ -233,7 +233,7 @@ static PRODUCER: &[Row] = &[
         "retry-times-when-send-async-failed",
         int(0, 100),
         "2",
-        "More tries of an asynchronous send, on the same broker.",
+        "More tries of an asynchronous send, on another broker.",
     ),
     Row::new(
         "retry-another-broker",

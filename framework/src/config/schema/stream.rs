@@ -327,23 +327,20 @@ static PRODUCER: &[Row] = &[
         "partition-key-extractor-name",
         TEXT,
         "",
-        "Code in place of the expression.",
-    )
-    .later(),
+        "In place of the expression: the name of a #[partition_key_extractor].",
+    ),
     Row::new(
         "partition-selector-expression",
-        TEXT,
+        text(TextRule::Expression),
         "",
-        "The partition as an expression over the key.",
-    )
-    .later(),
+        "The partition as an expression over the key, before the remainder by the count; without it the key's hash.",
+    ),
     Row::new(
         "partition-selector-name",
         TEXT,
         "",
-        "Code that chooses the partition.",
-    )
-    .later(),
+        "In place of that expression: the name of a #[partition_selector].",
+    ),
     Row::new(
         "partition-count",
         int(1, 1024),

@@ -3,6 +3,7 @@
 
 mod mistakes;
 mod original;
+mod partitions;
 mod rules;
 mod sources;
 mod transactions;

@@ -120,6 +120,12 @@ impl Default for BackOff {
 pub struct ProducerConfig {
     /// `partition-key-expression`: evaluated on the payload before it is encoded, or on the headers.
     pub partition_key_expression: Option<String>,
+    /// `partition-key-extractor-name`: the name of the function that takes the key, in place of the expression.
+    pub partition_key_extractor: Option<String>,
+    /// `partition-selector-expression`: evaluated on the key; `None`: Java's hash of the key.
+    pub partition_selector_expression: Option<String>,
+    /// `partition-selector-name`: the name of the function that chooses, in place of that expression.
+    pub partition_selector: Option<String>,
     /// `partition-count`: `None` means the topic's number of writable queues; `Some(1)` without a key sends everything to queue 0.
     pub partition_count: Option<u32>,
 }
@@ -128,6 +134,12 @@ impl ProducerConfig {
     /// Whether messages of this output choose their queue by a partition.
     #[must_use]
     pub fn is_partitioned(&self) -> bool {
-        self.partition_key_expression.is_some() || self.partition_count.is_some()
+        self.has_partition_key() || self.partition_count.is_some()
+    }
+
+    /// Whether messages of this output have a key, by an expression or by code.
+    #[must_use]
+    pub fn has_partition_key(&self) -> bool {
+        self.partition_key_expression.is_some() || self.partition_key_extractor.is_some()
     }
 }

@@ -78,7 +78,7 @@ pub enum SendType {
     /// The caller gets the broker's answer.
     #[default]
     Sync,
-    /// The send is handed over; retries stay on the same broker.
+    /// The send goes on when its caller has stopped waiting.
     Async,
     /// No answer is asked for.
     OneWay,
@@ -115,7 +115,7 @@ pub struct RocketmqProducer {
     pub compress_msg_body_threshold: usize,
     /// `retry-times-when-send-failed` (default 2): extra tries of a synchronous send; forced to 0 on partitioned sends.
     pub retry_times_when_send_failed: u32,
-    /// `retry-times-when-send-async-failed` (default 2): extra tries of an asynchronous send on the same broker.
+    /// `retry-times-when-send-async-failed` (default 2): extra tries of an asynchronous send, on another broker.
     pub retry_times_when_send_async_failed: u32,
     /// `retry-another-broker` (and its aliases; default false): also when the status is not `SEND_OK`.
     pub retry_another_broker: bool,
