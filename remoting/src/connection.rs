@@ -8,9 +8,9 @@
 //! The two numberings of opaques, ours and the peer's, are independent: bit 0 of the flag tells answers from requests.
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,7 +23,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Clock, RemotingError, Service,
     calls::Calls,
-    driver::{self, Limits},
+    driver::{self, Limits, Side},
     outbox::{Outbox, Refused},
 };
 
@@ -86,6 +86,8 @@ pub(crate) struct Shared {
     id: ConnectionId,
     peer: SocketAddr,
     local: SocketAddr,
+    /// The client's address as a proxy told it.
+    proxied: OnceLock<SocketAddr>,
     pub(crate) outbox: Outbox,
     pub(crate) calls: Calls,
     /// Ends the tasks.
@@ -121,6 +123,7 @@ impl Connection {
             Err(elapsed) => return Err(failed(io::Error::new(io::ErrorKind::TimedOut, elapsed))),
         };
         let limits = Limits {
+            side: Side::Connecting,
             max_frame: options.max_frame,
             max_queued_bytes: options.max_queued_bytes,
         };
@@ -200,6 +203,25 @@ impl Connection {
         self.shared.peer
     }
 
+    /// Address of the client: as a proxy in front of it told it (PROXY protocol), else that of the other end. Anybody can
+    /// claim any address that way: it is for people to read, never a reason to trust.
+    #[must_use]
+    pub fn origin(&self) -> SocketAddr {
+        self.shared
+            .proxied
+            .get()
+            .copied()
+            .unwrap_or(self.shared.peer)
+    }
+
+    /// Whether the client is a process of this host. Through a proxy on this host both count, the proxy and the address it
+    /// tells: otherwise a proxy would let anybody in.
+    #[must_use]
+    pub fn is_from_this_host(&self) -> bool {
+        let local = self.local().ip();
+        same_host(self.peer().ip(), local) && same_host(self.origin().ip(), local)
+    }
+
     /// Address of this end.
     #[must_use]
     pub fn local(&self) -> SocketAddr {
@@ -266,6 +288,12 @@ impl Connection {
     }
 }
 
+/// Whether a connection between these addresses stays on this host: loopback, or one of its addresses to itself.
+fn same_host(peer: IpAddr, local: IpAddr) -> bool {
+    let peer = peer.to_canonical();
+    peer.is_loopback() || peer == local.to_canonical()
+}
+
 impl Shared {
     /// `addresses` are the peer's and ours.
     pub(crate) fn new(
@@ -278,6 +306,7 @@ impl Shared {
             id: ConnectionId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
             peer: addresses.0,
             local: addresses.1,
+            proxied: OnceLock::new(),
             outbox: Outbox::new(max_queued_bytes),
             calls: Calls::new(),
             stop,
@@ -295,6 +324,15 @@ impl Shared {
 
     pub(crate) fn id(&self) -> u64 {
         self.id.0
+    }
+
+    /// A proxy told whose connection this is, or that it is its own.
+    pub(crate) fn proxied(&self, source: Option<SocketAddr>) {
+        if let Some(source) = source {
+            tracing::debug!(peer = %self.peer, id = self.id.0, %source, "through a proxy");
+            // Told once, before the first frame.
+            _ = self.proxied.set(source);
+        }
     }
 
     /// Nothing new goes out, calls in flight fail (the oldest with `reason`), the tasks end.
@@ -319,6 +357,29 @@ impl Shared {
     pub(crate) async fn all_answered(&self) {
         while self.unanswered.load(Ordering::Relaxed) > 0 {
             self.all_answered.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+    use super::*;
+
+    #[test]
+    fn only_this_host_counts_as_this_host() {
+        for (peer, local, same) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("::1", "::1", true),
+            ("10.0.0.5", "10.0.0.5", true),
+            ("::ffff:10.0.0.5", "10.0.0.5", true),
+            ("10.0.0.6", "10.0.0.5", false),
+        ] {
+            assert_eq!(
+                same_host(peer.parse().unwrap(), local.parse().unwrap()),
+                same,
+                "{peer} to {local}"
+            );
         }
     }
 }

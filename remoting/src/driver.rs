@@ -31,15 +31,26 @@ use crate::{
     connection::Shared,
     inbox::Inbox,
     outbox::{Batch, MAX_SLICES},
+    proxied::Beginning,
 };
 
 /// How long a closing connection may take to get rid of what is queued. Real time, whatever the clock: it depends on a
 /// peer in the real world.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// Who made a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// We did.
+    Connecting,
+    /// The peer did, perhaps through a proxy that says so.
+    Accepting,
+}
+
 /// Limits of one connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
+    pub(crate) side: Side,
     pub(crate) max_frame: usize,
     pub(crate) max_queued_bytes: usize,
 }
@@ -61,6 +72,8 @@ enum End {
     Eof,
     Io(io::Error),
     Frame(FrameError),
+    /// A proxy's header that can't be read.
+    Proxy(proxy_header::Error),
     /// The service panicked; the panic hook has reported it.
     Panicked,
 }
@@ -79,7 +92,10 @@ pub(crate) fn open(
     let shared = Shared::new(addresses, limits.max_queued_bytes, clock, stop);
     let connection = Connection::of(shared);
     let (read, write) = stream.into_split();
-    let inbox = Inbox::new(limits.max_frame);
+    let inbox = match limits.side {
+        Side::Connecting => Inbox::new(limits.max_frame),
+        Side::Accepting => Inbox::of_accepted(limits.max_frame),
+    };
     Ok((
         connection.clone(),
         Driver {
@@ -161,6 +177,9 @@ impl End {
             Self::Eof => tracing::debug!(%peer, id, "closed by the peer"),
             Self::Io(error) => tracing::debug!(%peer, id, %error, "lost"),
             Self::Panicked => tracing::error!(%peer, id, "closed: the service panicked"),
+            Self::Proxy(error) => {
+                tracing::debug!(%peer, id, %error, "closed: malformed header of a proxy");
+            }
             Self::Frame(source) => {
                 tracing::debug!(%peer, id, error = %source, "closed: malformed frame");
                 return Some(RemotingError::Frame {
@@ -207,7 +226,7 @@ impl Reader {
                 match catch_unwind(AssertUnwindSafe(|| self.hand_over())) {
                     Ok(Ok(Handed::All)) => break,
                     Ok(Ok(Handed::UntilPressed)) => {}
-                    Ok(Err(error)) => return End::Frame(error),
+                    Ok(Err(end)) => return end,
                     Err(_reported_by_the_panic_hook) => return End::Panicked,
                 }
                 tokio::select! {
@@ -220,7 +239,12 @@ impl Reader {
     }
 
     /// The whole frames that have arrived, as long as their answers find room.
-    fn hand_over(&mut self) -> Result<Handed, FrameError> {
+    fn hand_over(&mut self) -> Result<Handed, End> {
+        match self.inbox.begin().map_err(End::Proxy)? {
+            Beginning::Undecided => return Ok(Handed::All),
+            Beginning::Header { source, .. } => self.connection.shared.proxied(source),
+            Beginning::Frame => {}
+        }
         let mut requests = 0_usize;
         let outcome = loop {
             if self.connection.shared.outbox.is_pressing() {
@@ -229,7 +253,7 @@ impl Reader {
             let frame = match self.inbox.frame() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break Ok(Handed::All),
-                Err(error) => break Err(error),
+                Err(error) => break Err(End::Frame(error)),
             };
             if frame.is_response() {
                 let opaque = frame.head.opaque;

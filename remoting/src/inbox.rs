@@ -1,7 +1,7 @@
 //! Bytes read from a socket, before they are whole frames.
 //!
 //! ```text
-//! socket ─ read ─▶ Inbox ─ Frame::decode ─▶ frames that share the buffer
+//! socket ─ read ─▶ Inbox ─ (proxied.rs, at the start) ─ Frame::decode ─▶ frames that share the buffer
 //! ```
 //! The buffer grows with what really arrives, never with what a length word announces, and an idle connection has none.
 use std::{
@@ -12,9 +12,11 @@ use std::{
 };
 
 use bindery_protocol::frame::{Frame, FrameError};
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use tokio::net::tcp::OwnedReadHalf;
 use tokio_util::io::poll_read_buf;
+
+use crate::proxied::{self, Beginning};
 
 /// First and smallest read.
 const MIN_READ: usize = 4 * 1024;
@@ -31,6 +33,7 @@ pub(crate) struct Inbox {
     buf: BytesMut,
     read_size: usize,
     max_frame: usize,
+    begun: bool,
 }
 
 impl Inbox {
@@ -39,7 +42,29 @@ impl Inbox {
             buf: BytesMut::new(),
             read_size: MIN_READ,
             max_frame,
+            begun: true,
         }
+    }
+
+    /// An inbox whose bytes may begin with the header of a proxy: see [`Inbox::begin`].
+    pub(crate) fn of_accepted(max_frame: usize) -> Self {
+        Self {
+            begun: false,
+            ..Self::new(max_frame)
+        }
+    }
+
+    /// Takes a proxy's header off. Until it has answered other than [`Beginning::Undecided`] there are no frames.
+    pub(crate) fn begin(&mut self) -> Result<Beginning, proxy_header::Error> {
+        if self.begun {
+            return Ok(Beginning::Frame);
+        }
+        let beginning = proxied::beginning(&self.buf)?;
+        if let Beginning::Header { len, .. } = beginning {
+            self.buf.advance(len);
+        }
+        self.begun = beginning != Beginning::Undecided;
+        Ok(beginning)
     }
 
     /// Reads once; the number of bytes, 0 at the end of the stream. While nothing is there to be read and no frame has
@@ -76,7 +101,7 @@ impl Inbox {
 
     /// How many bytes the next read should have room for.
     fn room(&self) -> usize {
-        let Some(word) = self.buf.first_chunk::<LENGTH_WORD>() else {
+        let Some(word) = self.buf.first_chunk::<LENGTH_WORD>().filter(|_| self.begun) else {
             return self.read_size;
         };
         // A length that makes no sense was refused by the decoder before this read.

@@ -18,6 +18,7 @@ mod driver;
 mod error;
 mod inbox;
 mod outbox;
+mod proxied;
 mod server;
 mod service;
 #[cfg(test)]

@@ -22,7 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Clock, Connection, ConnectionId, Service,
     connection::DEFAULT_QUEUED_BYTES,
-    driver::{self, Limits},
+    driver::{self, Limits, Side},
     lock,
 };
 
@@ -192,6 +192,7 @@ impl Acceptor {
     /// Starts a connection.
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
         let limits = Limits {
+            side: Side::Accepting,
             max_frame: self.options.max_frame,
             max_queued_bytes: self.options.max_queued_bytes,
         };

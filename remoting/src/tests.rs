@@ -169,6 +169,49 @@ async fn answers_find_their_calls_whatever_their_order() {
 }
 
 #[tokio::test]
+async fn the_header_of_a_proxy_is_taken_off_and_its_address_told() {
+    let (server, peer) = served(ServerOptions::new(Clock::system())).await;
+    let header = b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 10911\r\n";
+    let whole = [&header[..], &wire(&request(HOLD), 1)].concat();
+    // At once, and in two pieces wherever they part.
+    for cut in [0, 1, 6, header.len() - 1, header.len(), header.len() + 2] {
+        let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
+        stream.write_all(&whole[..cut]).await.unwrap();
+        until("the connection", || server.connection_count() == 1).await;
+        stream.write_all(&whole[cut..]).await.unwrap();
+        until("the request", || !lock(&peer.held).is_empty()).await;
+        let held = lock(&peer.held).remove(0);
+        let connection = held.connection().clone();
+        assert_eq!(connection.origin().to_string(), "203.0.113.7:4711");
+        assert_eq!(connection.peer(), stream.local_addr().unwrap());
+        assert!(
+            !connection.is_from_this_host(),
+            "the proxy is, its client is not"
+        );
+        held.send(Reply::ok());
+        let answer = read_frame(&mut stream, &mut BytesMut::new()).await.unwrap();
+        assert_eq!(answer.head.opaque, 1);
+        drop(stream);
+        until("the end", || server.connection_count() == 0).await;
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_unreadable_header_of_a_proxy_and_a_second_one_close_the_connection() {
+    let (server, peer) = served(ServerOptions::new(Clock::system())).await;
+    let good = b"PROXY UNKNOWN\r\n";
+    for bytes in [&b"PROXY TCP4 nonsense\r\n"[..], &[&good[..], good].concat()] {
+        let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        let answer = read_frame(&mut stream, &mut BytesMut::new()).await;
+        assert!(answer.is_none(), "{answer:?}");
+    }
+    assert_eq!(peer.requests.load(Ordering::SeqCst), 0);
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn both_ends_ask_on_one_connection() {
     let (server, _) = served(ServerOptions::new(Clock::system())).await;
     let (connection, client) = connected(&server).await;

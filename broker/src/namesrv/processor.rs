@@ -118,7 +118,7 @@ impl Processor {
 
     fn answer(&self, connection: &Connection, frame: &Frame) -> Result<Outcome, Refusal> {
         let code = frame.request_code();
-        if changes_by_hand(code) && !is_own_host(connection) {
+        if changes_by_hand(code) && !connection.is_from_this_host() {
             return Err(Refusal::Foreign);
         }
         match code {
@@ -272,15 +272,6 @@ fn changes_by_hand(code: RequestCode) -> bool {
             | RequestCode::REGISTER_TOPIC_IN_NAMESRV
             | RequestCode::UPDATE_NAMESRV_CONFIG
     )
-}
-
-/// Whether the peer is a process of this host.
-fn is_own_host(connection: &Connection) -> bool {
-    let (peer, local) = (
-        connection.peer().ip().to_canonical(),
-        connection.local().ip().to_canonical(),
-    );
-    peer.is_loopback() || peer == local
 }
 
 /// The zone a requester wants its route kept to.

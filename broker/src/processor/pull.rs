@@ -213,7 +213,7 @@ fn admit(
             queue_id: header.queue_id,
             topic: header.topic.clone().into_owned(),
             queues: topic.read_queue_nums,
-            consumer: connection.peer(),
+            consumer: connection.origin(),
         });
     }
     if !core.groups.may_read(group_name, &header.topic) {

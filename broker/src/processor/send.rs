@@ -171,7 +171,7 @@ pub(super) fn admit(
         return Err(Refusal::SendQueue {
             queue_id: header.queue_id,
             topic_config: describe(&topic),
-            producer: connection.peer(),
+            producer: connection.origin(),
         });
     }
     Ok(topic)

@@ -56,7 +56,7 @@ pub(super) fn topic(core: &Core, _: &Connection, frame: &Frame) -> Answer {
 
 fn connection_of(member: &Member) -> ClientConnection {
     ClientConnection {
-        client_addr: member.connection.peer().to_string(),
+        client_addr: member.connection.origin().to_string(),
         client_id: member.client_id.clone(),
         language: member.language,
         version: member.version,
@@ -103,7 +103,7 @@ pub(super) fn all_producers(core: &Core, _: &Connection, _: &Frame) -> Answer {
         language: member.language,
         last_update_timestamp: member.last_seen,
         // Java prints an address with a slash where a host name could stand.
-        remote_ip: format!("/{}", member.connection.peer()),
+        remote_ip: format!("/{}", member.connection.origin()),
         version: member.version,
     };
     let groups = core.clients.all_producers().into_iter();

@@ -6,14 +6,20 @@ use bindery_protocol::{
         ProducerData,
     },
     codes::{RequestCode, ResponseCode},
-    frame::Request,
+    frame::{Frame, Request, encode_request_head},
     headers::{
         ConsumerGroupHeader, OffsetReply, QueryOffsetHeader, UnregisterClientHeader,
         UpdateOffsetHeader,
     },
 };
 
-use crate::support::{Fixture, Peer, pull_request, until};
+use bytes::BytesMut;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::support::{Fixture, Peer, pull_request, send_request, until};
 
 async fn members(peer: &Peer, group: &str) -> Vec<String> {
     let header = ConsumerGroupHeader {
@@ -30,6 +36,45 @@ async fn members(peer: &Peer, group: &str) -> Vec<String> {
         .consumer_id_list;
     ids.sort();
     ids
+}
+
+/// One request behind the header of a proxy; the answer's code and remark.
+async fn through_a_proxy(fixture: &Fixture, header: &[u8], request: &Request) -> (i32, String) {
+    let mut stream = TcpStream::connect(fixture.broker.local_addr())
+        .await
+        .unwrap();
+    let mut bytes = BytesMut::from(header);
+    encode_request_head(&mut bytes, request, 1, false);
+    bytes.extend_from_slice(&request.body);
+    stream.write_all(&bytes).await.unwrap();
+    let mut answer = BytesMut::new();
+    loop {
+        if let Some(frame) = Frame::decode(&mut answer, 1 << 24).unwrap() {
+            return (frame.head.code, frame.head.remark.unwrap_or_default());
+        }
+        assert_ne!(stream.read_buf(&mut answer).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_on_this_host_does_not_make_its_clients_operators() {
+    let fixture = Fixture::start().await;
+    let config = Request::new(RequestCode::GET_BROKER_CONFIG);
+    let afar = b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 10911\r\n";
+    let (code, remark) = through_a_proxy(&fixture, afar, &config).await;
+    assert_eq!(code, 16, "{remark}");
+    assert!(remark.contains("203.0.113.7:4711"), "{remark}");
+    let near = b"PROXY TCP4 127.0.0.1 127.0.0.1 4711 10911\r\n";
+    assert_eq!(through_a_proxy(&fixture, near, &config).await.0, 0);
+    // As in Apache's broker messages keep the address of the connection, and remarks tell that of the client.
+    let peer = fixture.peer().await;
+    let sent = through_a_proxy(&fixture, afar, &send_request("T", 0, "x", "")).await;
+    assert_eq!(sent.0, 0);
+    let born = peer.pull("T", 0, 0).await.messages[0].born_host;
+    assert!(born.ip().is_loopback(), "{born}");
+    let (code, remark) = through_a_proxy(&fixture, afar, &send_request("T", 77, "x", "")).await;
+    assert_eq!(code, 29);
+    assert!(remark.ends_with("Producer: 203.0.113.7:4711"), "{remark}");
 }
 
 #[tokio::test]
