@@ -13,7 +13,7 @@ use std::{
 };
 
 use bindery_protocol::{frame::Frame, message::delay::DelayLevelError};
-use bindery_remoting::{Connection, Responder, Server, ServerOptions, Service};
+use bindery_remoting::{Budget, Connection, Responder, Server, ServerOptions, Service};
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -102,6 +102,7 @@ impl Broker {
         let gate = Arc::new(Gate::default());
         let options = ServerOptions {
             idle: Duration::from_secs(config.server_channel_max_idle_time_seconds),
+            budget: Budget::new(config.max_unread_bytes),
             ..ServerOptions::new(config.clock.clone())
         };
         let listen = config.listen;

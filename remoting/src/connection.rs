@@ -16,17 +16,22 @@ use std::{
     time::Duration,
 };
 
-use bindery_protocol::frame::{Frame, MAX_FRAME, Reply, Request};
+use bindery_protocol::{
+    codes::ResponseCode,
+    frame::{Frame, MAX_FRAME, Reply, Request},
+};
 use tokio::{net::TcpStream, sync::Notify};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Clock, RemotingError, Service,
+    Budget, Clock, RemotingError, Service,
     calls::Calls,
     driver::{self, Limits, Side},
     outbox::{Outbox, Refused},
 };
 
+/// What clients are told when an answer has no room, in the words of Apache's `NettyRemotingAbstract`.
+const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 /// Bytes queued for a peer that does not read before sends are refused, unless set otherwise: 64 MiB.
 pub(crate) const DEFAULT_QUEUED_BYTES: usize = 64 * 1024 * 1024;
 /// What Java's clients allow for connecting (`connectTimeoutMillis`).
@@ -100,6 +105,8 @@ pub(crate) struct Shared {
     clock: Clock,
     /// When bytes last went either way.
     last_active: AtomicI64,
+    /// When the peer last took bytes, or they were first offered to it.
+    last_written: AtomicI64,
 }
 
 impl Connection {
@@ -123,6 +130,7 @@ impl Connection {
             Err(elapsed) => return Err(failed(io::Error::new(io::ErrorKind::TimedOut, elapsed))),
         };
         let limits = Limits {
+            budget: Budget::unlimited(),
             side: Side::Connecting,
             max_frame: options.max_frame,
             max_queued_bytes: options.max_queued_bytes,
@@ -251,9 +259,19 @@ impl Connection {
         self.shared.ended.cancelled().await;
     }
 
+    /// Queues an answer; in the place of one that has no room, that we are busy.
     pub(crate) fn answer(&self, reply: Reply, opaque: i32) {
         let code = reply.code.0;
-        if let Err(refused) = self.shared.outbox.push_reply(reply, opaque) {
+        let outbox = &self.shared.outbox;
+        let outcome = match outbox.push_reply(reply, opaque) {
+            Err(Refused::Full) => {
+                tracing::debug!(peer = %self.peer(), opaque, code, "no room for an answer");
+                let busy = Reply::error(ResponseCode::SYSTEM_BUSY, OVERLOAD);
+                outbox.push_reply(busy, opaque)
+            }
+            outcome => outcome,
+        };
+        if let Err(refused) = outcome {
             tracing::debug!(peer = %self.peer(), opaque, code, ?refused, "answer dropped");
         }
     }
@@ -280,7 +298,7 @@ impl Connection {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let shared = Shared::new(
             (nowhere, nowhere),
-            DEFAULT_QUEUED_BYTES,
+            (DEFAULT_QUEUED_BYTES, Budget::unlimited()),
             Clock::system(),
             CancellationToken::new(),
         );
@@ -295,10 +313,10 @@ fn same_host(peer: IpAddr, local: IpAddr) -> bool {
 }
 
 impl Shared {
-    /// `addresses` are the peer's and ours.
+    /// `addresses` are the peer's and ours, `room` what may be queued here and on all connections together.
     pub(crate) fn new(
         addresses: (SocketAddr, SocketAddr),
-        max_queued_bytes: usize,
+        room: (usize, Budget),
         clock: Clock,
         stop: CancellationToken,
     ) -> Self {
@@ -307,13 +325,14 @@ impl Shared {
             peer: addresses.0,
             local: addresses.1,
             proxied: OnceLock::new(),
-            outbox: Outbox::new(max_queued_bytes),
+            outbox: Outbox::new(room.0, room.1),
             calls: Calls::new(),
             stop,
             ended: CancellationToken::new(),
             unanswered: AtomicUsize::new(0),
             all_answered: Notify::new(),
             last_active: AtomicI64::new(clock.now_millis()),
+            last_written: AtomicI64::new(clock.now_millis()),
             clock,
         }
     }
@@ -351,6 +370,22 @@ impl Shared {
     /// When bytes last went either way, in milliseconds since 1970 UTC.
     pub(crate) fn last_active(&self) -> i64 {
         self.last_active.load(Ordering::Relaxed)
+    }
+
+    /// Bytes were offered to the peer, or it took some.
+    pub(crate) fn touch_written(&self) {
+        let now = self.clock.now_millis();
+        self.last_active.store(now, Ordering::Relaxed);
+        self.last_written.store(now, Ordering::Relaxed);
+    }
+
+    /// Bytes that the peer has not taken since `before`, none when it took some.
+    pub(crate) fn stalled(&self, before: i64) -> usize {
+        if self.last_written.load(Ordering::Relaxed) > before {
+            0
+        } else {
+            self.outbox.queued()
+        }
     }
 
     /// Waits until every request handed to the service was answered or its responder dropped.

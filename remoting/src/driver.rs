@@ -27,7 +27,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Clock, Connection, RemotingError, Responder, Service,
+    Budget, Clock, Connection, RemotingError, Responder, Service,
     connection::Shared,
     inbox::Inbox,
     outbox::{Batch, MAX_SLICES},
@@ -48,8 +48,9 @@ pub(crate) enum Side {
 }
 
 /// Limits of one connection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Limits {
+    pub(crate) budget: Budget,
     pub(crate) side: Side,
     pub(crate) max_frame: usize,
     pub(crate) max_queued_bytes: usize,
@@ -89,7 +90,12 @@ pub(crate) fn open(
     // Answers are coalesced before they are written; the kernel must not hold them back for more.
     stream.set_nodelay(true)?;
     let addresses = (stream.peer_addr()?, stream.local_addr()?);
-    let shared = Shared::new(addresses, limits.max_queued_bytes, clock, stop);
+    let shared = Shared::new(
+        addresses,
+        (limits.max_queued_bytes, limits.budget),
+        clock,
+        stop,
+    );
     let connection = Connection::of(shared);
     let (read, write) = stream.into_split();
     let inbox = match limits.side {
@@ -154,6 +160,7 @@ struct EndMark(Arc<Shared>);
 impl Drop for EndMark {
     fn drop(&mut self) {
         self.0.close(None);
+        self.0.outbox.abandon();
         self.0.ended.cancel();
     }
 }
@@ -298,6 +305,7 @@ async fn write_until_end(shared: Arc<Shared>, mut socket: OwnedWriteHalf) {
 async fn write_queued(shared: &Shared, socket: &mut OwnedWriteHalf) -> io::Result<()> {
     let mut spare = Batch::default();
     while let Some(mut batch) = shared.outbox.next(spare).await {
+        shared.touch_written();
         write_batch(shared, socket, &mut batch).await?;
         shared.outbox.written(&batch);
         batch.clear();
@@ -327,7 +335,7 @@ async fn write_batch(
             Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
             Ok(count) => {
                 batch.advance(count);
-                shared.touch();
+                shared.touch_written();
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

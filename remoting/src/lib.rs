@@ -11,6 +11,7 @@
 //! ([`RemotingError::Busy`]) or no longer read from the socket, never buffered.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod calls;
 mod clock;
 mod connection;
@@ -24,6 +25,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub use budget::Budget;
 pub use clock::{Clock, ManualClock};
 pub use connection::{ConnectOptions, Connection, ConnectionId};
 pub use error::RemotingError;

@@ -18,7 +18,7 @@ use bindery_protocol::frame::{Reply, Request, encode_reply_head, encode_request_
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
-use crate::lock;
+use crate::{Budget, lock};
 
 /// Body parts up to this size are copied behind their head: an I/O vector entry of their own would cost more.
 const COPY_BELOW: usize = 256;
@@ -30,7 +30,7 @@ pub(crate) const MAX_SLICES: usize = 64;
 /// Why something was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// More than the limit is queued already.
+    /// More than the limit is queued already, here or on all connections together.
     Full,
     /// The connection is closing.
     Closed,
@@ -41,6 +41,8 @@ pub(crate) enum Refused {
 pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     limit: usize,
+    /// Shared with other connections.
+    budget: Budget,
     /// Bytes accepted and not yet written.
     queued: AtomicUsize,
     /// The part of `queued` that are answers: what a peer makes grow by asking without reading.
@@ -83,13 +85,14 @@ struct Cursor {
 }
 
 impl Outbox {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, budget: Budget) -> Self {
         Self {
             queue: Mutex::new(Queue {
                 open: true,
                 batch: Batch::default(),
             }),
             limit,
+            budget,
             queued: AtomicUsize::new(0),
             answers: AtomicUsize::new(0),
             work: Notify::new(),
@@ -108,7 +111,7 @@ impl Outbox {
         let encode = |heads: &mut BytesMut| encode_request_head(heads, &request, opaque, oneway);
         let bytes = queue.batch.append(encode);
         let bytes = bytes + queue.batch.append_body(request.body);
-        self.queued.fetch_add(bytes, Ordering::Relaxed);
+        self.charge(bytes);
         drop(queue);
         self.wake_writer(was_empty);
         Ok(())
@@ -124,7 +127,7 @@ impl Outbox {
             bytes += queue.batch.append_body(part);
         }
         queue.batch.answer_bytes += bytes;
-        self.queued.fetch_add(bytes, Ordering::Relaxed);
+        self.charge(bytes);
         self.answers.fetch_add(bytes, Ordering::Relaxed);
         drop(queue);
         self.wake_writer(was_empty);
@@ -153,12 +156,22 @@ impl Outbox {
     /// Counts a batch as written.
     pub(crate) fn written(&self, batch: &Batch) {
         self.queued.fetch_sub(batch.bytes, Ordering::Relaxed);
-        let before = self
-            .answers
-            .fetch_sub(batch.answer_bytes, Ordering::Relaxed);
-        if before > self.limit / 2 {
+        self.budget.release(batch.bytes);
+        if batch.answer_bytes > 0 {
+            self.answers
+                .fetch_sub(batch.answer_bytes, Ordering::Relaxed);
             self.relief.notify_one();
         }
+    }
+
+    /// Drops what was never written: the connection has ended.
+    pub(crate) fn abandon(&self) {
+        let mut queue = lock(&self.queue);
+        queue.open = false;
+        queue.batch = Batch::default();
+        let left = self.queued.swap(0, Ordering::Relaxed);
+        drop(queue);
+        self.budget.release(left);
     }
 
     /// Refuses whatever comes from now on; what is queued can still be taken.
@@ -183,7 +196,13 @@ impl Outbox {
 
     /// Whether [`Outbox::relieved`] would wait.
     pub(crate) fn is_pressing(&self) -> bool {
-        self.answers.load(Ordering::Relaxed) > self.limit / 2
+        let answers = self.answers.load(Ordering::Relaxed);
+        answers > 0 && answers > (self.limit / 2).min(self.budget.share())
+    }
+
+    fn charge(&self, bytes: usize) {
+        self.queued.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.charge(bytes);
     }
 
     fn admit(&self, body: usize) -> Result<std::sync::MutexGuard<'_, Queue>, Refused> {
@@ -193,7 +212,8 @@ impl Outbox {
         }
         let queued = self.queued();
         // A single frame beyond the limit passes when nothing else waits: it must be possible to send it at all.
-        if queued > 0 && queued.saturating_add(body) > self.limit {
+        let over = queued > 0 && queued.saturating_add(body) > self.limit;
+        if over || self.budget.is_too_much(body) {
             return Err(Refused::Full);
         }
         Ok(queue)
@@ -330,7 +350,7 @@ mod tests {
 
     #[test]
     fn small_answers_are_one_slice_of_one_write() {
-        let outbox = Outbox::new(1 << 20);
+        let outbox = Outbox::new(1 << 20, Budget::unlimited());
         for opaque in 0..50 {
             outbox
                 .push_reply(Reply::ok().body(vec![7; 20]), opaque)
@@ -344,7 +364,7 @@ mod tests {
 
     #[test]
     fn large_bodies_are_written_from_where_they_lie() {
-        let outbox = Outbox::new(1 << 20);
+        let outbox = Outbox::new(1 << 20, Budget::unlimited());
         let body = Bytes::from(vec![1; 4096]);
         outbox
             .push_reply(Reply::ok().body(body.clone()).body(body.slice(..2048)), 1)
@@ -359,7 +379,7 @@ mod tests {
 
     #[test]
     fn what_exceeds_the_limit_is_refused_and_accepted_again_after_writing() {
-        let outbox = Outbox::new(1000);
+        let outbox = Outbox::new(1000, Budget::unlimited());
         let large = || Reply::ok().body(vec![0; 2000]);
         outbox.push_reply(large(), 1).unwrap();
         assert_eq!(outbox.push_reply(large(), 2), Err(Refused::Full));
@@ -374,8 +394,33 @@ mod tests {
     }
 
     #[test]
+    fn connections_share_a_budget_and_those_with_nothing_queued_go_on() {
+        let budget = Budget::new(4400);
+        let outbox = || Outbox::new(1 << 20, budget.clone());
+        let (greedy, other, idle) = (outbox(), outbox(), outbox());
+        let answer = || Reply::ok().body(vec![0; 900]);
+        greedy.push_reply(answer(), 1).unwrap();
+        assert!(!greedy.is_pressing());
+        greedy.push_reply(answer(), 2).unwrap();
+        assert!(greedy.is_pressing(), "it has more than is free below half");
+        other.push_reply(answer(), 3).unwrap();
+        assert!(other.is_pressing() && !idle.is_pressing());
+        idle.push_reply(answer(), 4).unwrap();
+        assert_eq!(idle.push_reply(answer(), 5), Err(Refused::Full));
+        idle.push_reply(Reply::ok(), 5).unwrap();
+        let batch = taken(&greedy);
+        greedy.written(&batch);
+        assert!(!greedy.is_pressing());
+        for outbox in [&greedy, &other, &idle] {
+            outbox.abandon();
+        }
+        assert_eq!(budget.used(), 0);
+        assert_eq!(idle.push_reply(answer(), 6), Err(Refused::Closed));
+    }
+
+    #[test]
     fn requests_alone_never_stop_the_reader() {
-        let outbox = Outbox::new(1000);
+        let outbox = Outbox::new(1000, Budget::unlimited());
         let request = Request::new(bindery_protocol::codes::RequestCode(10)).body(vec![0; 900]);
         outbox.push_request(request, 1, false).unwrap();
         assert!(!outbox.is_pressing());
@@ -387,7 +432,7 @@ mod tests {
             bodies in prop::collection::vec(prop::collection::vec(0_usize..700, 0..4), 1..40),
             step in 1_usize..3000,
         ) {
-            let outbox = Outbox::new(usize::MAX);
+            let outbox = Outbox::new(usize::MAX, Budget::unlimited());
             for (opaque, parts) in (0..).zip(&bodies) {
                 let mut reply = Reply::ok();
                 for len in parts {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! accept task ─▶ connection (two tasks each) ─▶ Service
-//! sweep task  ─▶ closes what has been silent for too long; sleeps while there is no connection
+//! sweep task  ─▶ closes what has been silent for too long, and what does not read while room is wanted; sleeps while
+//!                there is no connection
 //! ```
 use std::{
     collections::HashMap,
@@ -20,7 +21,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Clock, Connection, ConnectionId, Service,
+    Budget, Clock, Connection, ConnectionId, Service,
     connection::DEFAULT_QUEUED_BYTES,
     driver::{self, Limits, Side},
     lock,
@@ -32,6 +33,10 @@ const BACKLOG: u32 = 1024;
 const DEFAULT_IDLE: Duration = Duration::from_secs(120);
 /// The sweeper does not wake more often than this, so that idle connections cost nothing worth measuring.
 const MAX_SWEEP_GRAIN: Duration = Duration::from_secs(10);
+/// Bytes queued over all connections, unless set otherwise: 256 MiB.
+const DEFAULT_BUDGET: usize = 256 * 1024 * 1024;
+/// A peer that takes nothing for so long is closed when room is wanted: milliseconds.
+const STALL: i64 = 10_000;
 /// Rest after a failed accept. Real time, whatever the clock: what is missing (descriptors, memory) is missing in the
 /// real world, and without a rest the task would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -45,6 +50,8 @@ pub struct ServerOptions {
     pub idle: Duration,
     /// See [`crate::ConnectOptions::max_queued_bytes`].
     pub max_queued_bytes: usize,
+    /// Bytes queued over all connections that share it; default a budget of the server's own of 256 MiB.
+    pub budget: Budget,
     /// Time source.
     pub clock: Clock,
 }
@@ -57,6 +64,7 @@ impl ServerOptions {
             max_frame: MAX_FRAME,
             idle: DEFAULT_IDLE,
             max_queued_bytes: DEFAULT_QUEUED_BYTES,
+            budget: Budget::new(DEFAULT_BUDGET),
             clock,
         }
     }
@@ -192,6 +200,7 @@ impl Acceptor {
     /// Starts a connection.
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
         let limits = Limits {
+            budget: self.options.budget.clone(),
             side: Side::Accepting,
             max_frame: self.options.max_frame,
             max_queued_bytes: self.options.max_queued_bytes,
@@ -254,6 +263,24 @@ impl Table {
         }
         next
     }
+
+    /// Closes those that have taken nothing since `before`, the largest first, until so many bytes come free.
+    fn close_stalled(&self, before: i64, mut wanted: usize) {
+        let mut stalled: Vec<_> = lock(&self.connections)
+            .values()
+            .map(|connection| (connection.shared.stalled(before), connection.clone()))
+            .filter(|(bytes, _)| *bytes > 0)
+            .collect();
+        stalled.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        for (bytes, connection) in stalled {
+            if wanted == 0 {
+                return;
+            }
+            tracing::warn!(peer = %connection.peer(), bytes, "closed: does not read its answers, and their room is wanted");
+            connection.close();
+            wanted = wanted.saturating_sub(bytes);
+        }
+    }
 }
 
 /// Closes idle connections. One sleeper for all of them: a timer per connection would wake the process for each.
@@ -266,10 +293,19 @@ async fn sweep(table: Arc<Table>, options: ServerOptions, stop: CancellationToke
             table.populated().await;
             let now = options.clock.now_millis();
             let next = table.close_idle(now, idle).unwrap_or(now);
-            options
-                .clock
-                .sleep_until(next.max(now.saturating_add(grain)))
-                .await;
+            let excess = options.budget.excess();
+            if excess > 0 {
+                table.close_stalled(now.saturating_sub(STALL), excess);
+                options
+                    .clock
+                    .sleep_until(now.saturating_add(STALL / 2))
+                    .await;
+                continue;
+            }
+            tokio::select! {
+                () = options.clock.sleep_until(next.max(now.saturating_add(grain))) => {}
+                () = options.budget.pressed() => {}
+            }
         }
     };
     tokio::select! {

@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    Clock, ConnectOptions, Connection, ManualClock, RemotingError, Responder, Server,
+    Budget, Clock, ConnectOptions, Connection, ManualClock, RemotingError, Responder, Server,
     ServerOptions, Service, lock,
 };
 
@@ -561,6 +561,54 @@ async fn a_peer_that_does_not_read_cannot_grow_the_queue() {
     }
     // Requests wait while answers do, so none is lost, and one answer more than half the limit is the most.
     assert!(peer.most_queued.load(Ordering::SeqCst) <= LIMIT / 2 + 17 * 1024);
+    server.shutdown().await;
+}
+
+/// A connection that asks for so many large answers and reads none.
+async fn deaf(server: &Server, requests: i32) -> TcpStream {
+    let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
+    for opaque in 0..requests {
+        stream
+            .write_all(&wire(&request(LARGE), opaque))
+            .await
+            .unwrap();
+    }
+    stream
+}
+
+#[tokio::test]
+async fn peers_that_do_not_read_share_one_bound_and_are_closed_when_room_is_wanted() {
+    const BUDGET: usize = 4 << 20;
+    let (clock, hands) = Clock::manual(0);
+    let budget = Budget::new(BUDGET);
+    let options = ServerOptions {
+        budget: budget.clone(),
+        ..ServerOptions::new(clock)
+    };
+    let (server, _) = served(options).await;
+    // The kernel takes some megabytes for each; what it does not take counts.
+    let mut all = Vec::new();
+    while budget.excess() == 0 {
+        all.push(deaf(&server, 1000).await);
+        assert!(all.len() < 200, "{} bytes queued", budget.used());
+    }
+    assert!(budget.used() <= BUDGET, "{}", budget.used());
+    let (reader, _) = connected(&server).await;
+    let large = reader.call(request(LARGE), PATIENCE).await.unwrap();
+    assert_eq!(large.body.len(), 16 * 1024, "whoever reads is served");
+    let before = server.connection_count();
+    // Time passes in steps, the reader goes on reading meanwhile.
+    for _ in 0..4 {
+        hands.wait_for_sleepers(1).await;
+        hands.advance(Duration::from_secs(5));
+        reader.call(request(ECHO), PATIENCE).await.unwrap();
+    }
+    until("room", || budget.excess() == 0).await;
+    assert!(server.connection_count() < before);
+    reader.call(request(ECHO), PATIENCE).await.unwrap();
+    drop(all);
+    until("the end of all others", || server.connection_count() == 1).await;
+    until("nothing queued", || budget.used() == 0).await;
     server.shutdown().await;
 }
 

@@ -211,6 +211,10 @@ keys! {
     enable_property_filter: bool = true, "enablePropertyFilter";
     /// Whether recovery checks the CRC of bodies; default true.
     check_crc_on_recover: bool = true, "checkCRCOnRecover";
+    /// Bytes of answers, and of what the broker asks of clients, that may wait to be read, over all connections; default
+    /// 256 MiB. Above half of it connections that don't read get less and are closed after 10 s; when it is used up, pulls
+    /// and queries are answered "busy". A key of this broker alone.
+    max_unread_bytes: usize = 256 * 1024 * 1024, "maxUnreadBytes";
     /// Whether administration is served to other hosts than this one although access control is off; default false.
     /// A key of this broker alone.
     admin_from_other_hosts: bool = false, "adminFromOtherHosts";
