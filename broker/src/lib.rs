@@ -9,6 +9,7 @@
 //! [`Broker::start`] and [`NameServer::start`] return handles; port 0 is allowed, and several of each may live in one
 //! process. `shutdown().await` leaves a clean store.
 
+mod cleaning;
 mod client;
 pub mod config;
 

@@ -11,14 +11,38 @@ use std::{
 };
 
 use bindery_protocol::bodies::{ConsumerOffsetTable, DataVersion};
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::{
-    store::JsonFile,
+    store::{JsonFile, LIGHT_PREFIX},
     table::{TableError, next_version},
 };
 
 const FILE: &str = "consumerOffset.json";
+/// Read and written instead while there are light queues.
+const LIGHT_FILE: &str = "lmqConsumerOffset.json";
+
+/// Either file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Content {
+    data_version: Option<DataVersion>,
+    group_topic_map: BTreeMap<String, BTreeSet<String>>,
+    offset_table: BTreeMap<String, ByQueue>,
+    /// By `topic@group`, for groups named as light queues are: they have one queue.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    lmq_offset_table: BTreeMap<String, i64>,
+}
+
+/// Which file keeps the offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OffsetFile {
+    /// `consumerOffset.json`.
+    Plain,
+    /// `lmqConsumerOffset.json`, as with `enableLmq`; until it is there, the other one is read.
+    Light,
+}
 
 /// Offsets by queue id.
 type ByQueue = BTreeMap<i32, i64>;
@@ -31,6 +55,7 @@ pub(crate) struct Offsets {
     pulled: Mutex<ByGroup>,
     file: JsonFile,
     path: PathBuf,
+    kind: OffsetFile,
     version_step: u64,
     changed: Notify,
 }
@@ -45,17 +70,34 @@ struct State {
 
 impl Offsets {
     /// Reads the file of `dir`.
-    pub(crate) fn open(dir: &Path, version_step: u64) -> Result<Self, TableError> {
-        let path = dir.join(FILE);
-        let file = JsonFile::new(path.clone());
-        let loaded: Option<ConsumerOffsetTable> =
-            file.load().map_err(|source| TableError::File {
-                path: path.clone(),
+    pub(crate) fn open(
+        dir: &Path,
+        kind: OffsetFile,
+        version_step: u64,
+    ) -> Result<Self, TableError> {
+        let plain = dir.join(FILE);
+        let path = match kind {
+            OffsetFile::Plain => plain.clone(),
+            OffsetFile::Light => dir.join(LIGHT_FILE),
+        };
+        let load = |path: &Path| {
+            let file = JsonFile::new(path);
+            let loaded: Option<Content> = file.load().map_err(|source| TableError::File {
+                path: path.to_owned(),
                 source,
             })?;
+            Ok((file, loaded))
+        };
+        let (file, mut loaded) = load(&path)?;
+        if loaded.is_none() && kind == OffsetFile::Light {
+            // Light queues were switched on: Apache's broker would forget every offset here.
+            loaded = load(&plain)?.1;
+        }
         let loaded = loaded.unwrap_or_default();
         let mut committed = ByGroup::new();
-        for (key, queues) in loaded.offset_table {
+        let light = loaded.lmq_offset_table.into_iter();
+        let light = light.map(|(key, offset)| (key, ByQueue::from([(0, offset)])));
+        for (key, queues) in loaded.offset_table.into_iter().chain(light) {
             let Some((topic, group)) = key.split_once('@') else {
                 tracing::warn!(
                     key,
@@ -80,6 +122,7 @@ impl Offsets {
             pulled: Mutex::default(),
             file,
             path,
+            kind,
             version_step: version_step.max(1),
             changed: Notify::new(),
         })
@@ -240,7 +283,7 @@ impl Offsets {
         }
     }
 
-    /// Everything, in the shape of the file.
+    /// Everything, as `GET_ALL_CONSUMER_OFFSET` (43) answers it.
     pub(crate) fn snapshot(&self) -> ConsumerOffsetTable {
         let state = self.state();
         let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -262,6 +305,29 @@ impl Offsets {
         file
     }
 
+    /// Everything, in the shape of the file.
+    fn content(&self) -> Content {
+        let table = self.snapshot();
+        let mut content = Content {
+            data_version: table.data_version,
+            group_topic_map: table.group_topic_map.unwrap_or_default(),
+            offset_table: table.offset_table,
+            ..Content::default()
+        };
+        if self.kind == OffsetFile::Light {
+            let of_light_group = |key: &String| {
+                let group = key.split_once('@').map_or("", |(_, group)| group);
+                group.starts_with(LIGHT_PREFIX)
+            };
+            let light = content
+                .offset_table
+                .extract_if(.., |key, _| of_light_group(key));
+            let first = |(key, queues): (String, ByQueue)| Some((key, *queues.get(&0)?));
+            content.lmq_offset_table = light.filter_map(first).collect();
+        }
+        content
+    }
+
     /// Waits for the first change since the file was written. Cancel safe.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
@@ -272,7 +338,7 @@ impl Offsets {
         if !std::mem::take(&mut self.state().dirty) {
             return Ok(());
         }
-        let written = self.file.persist(&self.snapshot());
+        let written = self.file.persist(&self.content());
         if written.is_err() {
             self.touch(&mut self.state());
         }
@@ -318,20 +384,39 @@ mod tests {
     #[test]
     fn offsets_are_there_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
-        let offsets = Offsets::open(dir.path(), 500).unwrap();
+        let offsets = Offsets::open(dir.path(), OffsetFile::Plain, 500).unwrap();
         offsets.commit("g", "T", 3, 42, 1);
         offsets.commit("g", "%RETRY%g", 0, 7, 1);
         offsets.persist().unwrap();
-        let again = Offsets::open(dir.path(), 500).unwrap();
+        let again = Offsets::open(dir.path(), OffsetFile::Plain, 500).unwrap();
         assert_eq!(again.committed("g", "T", 3), Some(42));
         assert_eq!(again.committed("g", "%RETRY%g", 0), Some(7));
         assert_eq!(again.committed("g", "T", 0), None);
     }
 
     #[test]
+    fn switching_light_queues_on_keeps_every_offset_and_their_groups_have_a_table_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let offsets = Offsets::open(dir.path(), OffsetFile::Plain, 500).unwrap();
+        offsets.commit("g", "T", 3, 42, 1);
+        offsets.persist().unwrap();
+        let light = Offsets::open(dir.path(), OffsetFile::Light, 500).unwrap();
+        assert_eq!(light.committed("g", "T", 3), Some(42));
+        light.commit("%LMQ%g", "%LMQ%T", 0, 7, 1);
+        light.persist().unwrap();
+        let text = std::fs::read_to_string(dir.path().join(LIGHT_FILE)).unwrap();
+        let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(file["lmqOffsetTable"]["%LMQ%T@%LMQ%g"], 7);
+        assert_eq!(file["offsetTable"]["T@g"]["3"], 42);
+        let again = Offsets::open(dir.path(), OffsetFile::Light, 500).unwrap();
+        assert_eq!(again.committed("%LMQ%g", "%LMQ%T", 0), Some(7));
+        assert_eq!(again.committed("g", "T", 3), Some(42));
+    }
+
+    #[test]
     fn a_reset_waits_for_one_pull_of_its_queue() {
         let dir = tempfile::tempdir().unwrap();
-        let offsets = Offsets::open(dir.path(), 500).unwrap();
+        let offsets = Offsets::open(dir.path(), OffsetFile::Plain, 500).unwrap();
         offsets.commit("g", "T", 0, 9, 1);
         offsets.reset("g", "T", 0, 2);
         assert!(offsets.reset_pending("g", "T", 0) && !offsets.reset_pending("g", "T", 1));
@@ -343,7 +428,7 @@ mod tests {
     #[test]
     fn deleted_topics_and_groups_are_forgotten() {
         let dir = tempfile::tempdir().unwrap();
-        let offsets = Offsets::open(dir.path(), 500).unwrap();
+        let offsets = Offsets::open(dir.path(), OffsetFile::Plain, 500).unwrap();
         offsets.commit("g", "T", 0, 9, 1);
         offsets.commit("h", "T", 0, 9, 1);
         offsets.commit("h", "U", 0, 9, 1);

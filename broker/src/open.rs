@@ -6,6 +6,7 @@
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use bindery_protocol::message::{DelayLevels, id::UniqueIdGenerator, property};
+use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -13,12 +14,12 @@ use crate::{
     config::{BrokerConfig, FlushDiskType},
     hold::Holds,
     lock::QueueLocks,
-    offset::Offsets,
+    offset::{OffsetFile, Offsets},
     schedule::Schedule,
     server::BrokerError,
     state::{self, Bell, Core},
     stats::Stats,
-    store::{FlushPolicy, Store, StoreConfig},
+    store::{Expiry, FlushPace, FlushPolicy, Store, StoreConfig},
     subscription::Groups,
     table::Durability,
     timer,
@@ -56,7 +57,12 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
     };
     let topics = Topics::open(&folder, &config, durability)?;
     let groups = Groups::open(&folder, &config, durability)?;
-    let offsets = Offsets::open(&folder, config.consumer_offset_update_version_step)?;
+    let file = if config.enable_lmq {
+        OffsetFile::Light
+    } else {
+        OffsetFile::Plain
+    };
+    let offsets = Offsets::open(&folder, file, config.consumer_offset_update_version_step)?;
     store.start()?;
     let timer = if config.timer_wheel_enable {
         Some(Arc::new(timer::open(&config, &store, arrived)?))
@@ -89,6 +95,7 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         timer,
         transactions,
         levels,
+        cleaning: Notify::new(),
     }))
 }
 
@@ -114,6 +121,11 @@ fn store_config(
         "mappedFileSizeConsumeQueue",
         config.mapped_file_size_consume_queue,
     )?;
+    store.batch_queue_file_size = narrow(
+        "mapperFileSizeBatchConsumeQueue",
+        config.mapper_file_size_batch_consume_queue,
+    )?;
+    store.light_queues = light_queues(config)?;
     store.max_hash_slot_num = config.max_hash_slot_num;
     store.max_index_num = config.max_index_num;
     store.message_index_enable = config.message_index_enable;
@@ -148,9 +160,52 @@ fn store_config(
         config.max_filter_message_size.into(),
     )?;
     store.check_crc_on_recover = config.check_crc_on_recover;
+    store.flush_interval_commit_log = millis(config.flush_interval_commit_log);
+    if !config.flush_commit_log_timed && config.wake_flush_when_put_message {
+        store.flush_pace = FlushPace::Pages;
+    }
+    store.flush_commit_log_least_pages = config.flush_commit_log_least_pages;
+    store.flush_commit_log_thorough_interval = millis(config.flush_commit_log_thorough_interval);
+    store.flush_interval_consume_queue = millis(config.flush_interval_consume_queue);
+    store.flush_consume_queue_thorough_interval =
+        millis(config.flush_consume_queue_thorough_interval);
+    store.os_page_cache_busy_timeout = millis(config.os_page_cache_busy_time_out_mills);
+    store.message_index_safe = config.message_index_safe;
+    store.max_msgs_num_batch = config.max_msgs_num_batch;
+    store.expiry = expiry(config);
     store.delay_levels = levels;
+    store.space = config.space.clone();
     store.clock = config.clock.clone();
     Ok(store)
+}
+
+/// The most light queues; none unless both switches are on. One alone would do less than it says.
+fn light_queues(config: &BrokerConfig) -> Result<Option<usize>, BrokerError> {
+    let alone = |key, needs| Err(BrokerError::Alone { key, needs });
+    match (config.enable_lmq, config.enable_multi_dispatch) {
+        (true, true) => Ok(Some(config.max_lmq_consume_queue_num)),
+        (false, false) => Ok(None),
+        (true, false) => alone("enableLmq", "enableMultiDispatch"),
+        (false, true) => alone("enableMultiDispatch", "enableLmq"),
+    }
+}
+
+fn expiry(config: &BrokerConfig) -> Expiry {
+    Expiry {
+        reserved: Duration::from_secs(config.file_reserved_time.saturating_mul(3600)),
+        hours: config.delete_when.0.clone(),
+        max_used: config.disk_max_used_space_ratio.0,
+        forcibly_above: config.disk_space_clean_forcibly_ratio.0,
+        refuse_above: config.disk_space_warning_level_ratio.0,
+        forcibly: config.clean_file_forcibly_enable,
+        batch: config.delete_file_batch_max,
+        pause: millis(config.delete_commit_log_files_interval),
+        retry: millis(config.redelete_hanged_file_interval),
+    }
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
 }
 
 /// A number of the configuration as the store's type.

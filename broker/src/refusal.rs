@@ -15,7 +15,7 @@ use bindery_protocol::{
 use bindery_remoting::RemotingError;
 
 use crate::{
-    store::{AppendError, StoreError},
+    store::{AppendError, Store, StoreError},
     table::TableError,
     timer::TimingError,
 };
@@ -158,9 +158,25 @@ pub(crate) enum Refusal {
     #[error("recall failed, execute error: {reason}")]
     RecallFailed { reason: String },
     #[error(
-        "service not available now. It may be caused by one of the following reasons: the broker's disk is full, messages are put to the slave, message store has been shut down, etc. ({reason})"
+        "service not available now. It may be caused by one of the following reasons: the broker's disk is full [CL: {log:5.2} CQ: {queues:5.2} INDEX: {queues:5.2}], messages are put to the slave, message store has been shut down, etc."
     )]
-    StoreUnavailable { reason: String },
+    StoreUnavailable {
+        /// Used share of the volumes of commit log, and of queues and index.
+        log: f64,
+        queues: f64,
+    },
+    #[error(
+        "{name:?} in INNER_MULTI_DISPATCH is not possible: light queues are named %LMQ% and letters, digits, %, |, _ or -"
+    )]
+    LightQueueName { name: String },
+    #[error(
+        "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]broker config enableLmq and enableMultiDispatch, lmq consumeQueue num exceed maxLmqConsumeQueueNum config num, default limit 2w. ({most})"
+    )]
+    TooManyLightQueues { most: usize },
+    #[error("the topic {topic} is of queue.type BatchCQ: it takes batches with a unique key only")]
+    BatchesOnly { topic: String },
+    #[error("attempt to update an unchangeable attribute. key: {key}")]
+    FixedAttribute { key: String },
     #[error("subscription group not exist, {group} {FAQ}")]
     SendGroupUnknown { group: String },
     #[error("subscription group [{group}] does not exist, {FAQ}")]
@@ -295,6 +311,8 @@ impl Refusal {
             | Self::MessageNotFound { .. }
             | Self::ResetOutside { .. }
             | Self::Record(_)
+            | Self::TooManyLightQueues { .. }
+            | Self::FixedAttribute { .. }
             | Self::Table(_)
             | Self::Store(_) => ResponseCode::SYSTEM_ERROR,
             Self::Overload | Self::Busy => ResponseCode::SYSTEM_BUSY,
@@ -310,6 +328,7 @@ impl Refusal {
             Self::NoBody
             | Self::BatchToRetry { .. }
             | Self::BatchKind { .. }
+            | Self::BatchesOnly { .. }
             | Self::BatchTopicTooLong { .. }
             | Self::MessageIllegal { .. }
             | Self::Timing(TimingError::Illegal { .. })
@@ -345,6 +364,7 @@ impl Refusal {
             | Self::GroupUnknown { .. }
             | Self::OffsetGroupUnknown { .. } => ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
             Self::TopicName(_)
+            | Self::LightQueueName { .. }
             | Self::SystemTopic { .. }
             | Self::SendQueue { .. }
             | Self::PullQueue { .. }
@@ -378,20 +398,25 @@ impl Refusal {
         reply
     }
 
-    /// What a failed append is to the sender; `limit` is the largest body.
-    pub(crate) fn append(error: AppendError, limit: usize) -> Self {
+    /// What a failed append is to the sender.
+    pub(crate) fn append(error: &AppendError, store: &Store) -> Self {
         match error {
             AppendError::BodyTooLong { .. }
             | AppendError::PropertiesTooLong { .. }
             | AppendError::RecordTooLong { .. }
             | AppendError::Topic { .. }
-            | AppendError::Batch => Self::MessageIllegal { limit },
-            AppendError::Closed => Self::StoreUnavailable {
-                reason: error.to_string(),
+            | AppendError::Batch => Self::MessageIllegal {
+                limit: store.config().max_message_size,
             },
-            AppendError::Store(error) => Self::StoreUnavailable {
-                reason: error.to_string(),
-            },
+            AppendError::LightQueue { name } => Self::LightQueueName { name: name.clone() },
+            AppendError::TooManyLightQueues { most } => Self::TooManyLightQueues { most: *most },
+            AppendError::Closed | AppendError::VolumeFull { .. } | AppendError::Store(_) => {
+                let stats = store.stats();
+                Self::StoreUnavailable {
+                    log: stats.disk_ratio,
+                    queues: stats.queue_disk_ratio,
+                }
+            }
         }
     }
 }

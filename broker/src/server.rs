@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    cleaning,
     config::BrokerConfig,
     keep::{self, Kept},
     open,
@@ -58,6 +59,14 @@ pub enum BrokerError {
         value: u64,
         /// Largest possible value.
         most: u64,
+    },
+    /// A switch that means nothing without another.
+    #[error("`{key}=true` needs `{needs}=true`")]
+    Alone {
+        /// The key that is set.
+        key: &'static str,
+        /// The key that is not.
+        needs: &'static str,
     },
     /// A folder can't be made.
     #[error("cannot make the folder {}", path.display())]
@@ -253,6 +262,7 @@ fn run_tasks(core: &Arc<Core>) {
         core.tasks.spawn(timer::run(core.clone(), timer.clone()));
     }
     core.tasks.spawn(transaction::run(core.clone()));
+    core.tasks.spawn(cleaning::run(core.clone()));
     core.tasks.spawn(processor::client::expire(core.clone()));
     for kept in Kept::ALL {
         core.tasks.spawn(keep::run(core.clone(), kept));

@@ -13,7 +13,7 @@ use std::{
 
 use bindery_protocol::message::{DelayLevels, QueueOffset, id::UniqueIdGenerator};
 use bindery_remoting::Clock;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -65,6 +65,8 @@ pub(crate) struct Core {
     pub(crate) replies: Arc<Semaphore>,
     /// Sends that are in the log and wait for the disk.
     pub(crate) unsettled: Arc<AtomicUsize>,
+    /// Has the next round of expiry come at once.
+    pub(crate) cleaning: Notify,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }

@@ -15,6 +15,7 @@ use crate::{
     config::BrokerConfig,
     limits,
     refusal::Refusal,
+    store::LIGHT_PREFIX,
     table::{ConfigTable, Durability, Entry, TableError},
 };
 
@@ -60,6 +61,8 @@ const READING: i32 = 1 << 2;
 pub(crate) struct Groups {
     table: ConfigTable<SubscriptionGroupConfig>,
     auto_create: bool,
+    /// Whether there are light queues, and groups of that name, which stand in no table.
+    light: bool,
     clock: Clock,
 }
 
@@ -73,6 +76,7 @@ impl Groups {
         let groups = Self {
             table: ConfigTable::open(dir, durability)?,
             auto_create: config.auto_create_subscription_group,
+            light: config.enable_lmq,
             clock: config.clock.clone(),
         };
         for name in names::BUILT_IN_GROUPS {
@@ -92,6 +96,9 @@ impl Groups {
 
     /// The group, if it is known; it is not made.
     pub(crate) fn known(&self, name: &str) -> Option<Arc<SubscriptionGroupConfig>> {
+        if self.light && name.starts_with(LIGHT_PREFIX) && limits::group(name).is_ok() {
+            return Some(Arc::new(SubscriptionGroupConfig::new(name)));
+        }
         self.table.entry(name)
     }
 
@@ -103,7 +110,7 @@ impl Groups {
         &self,
         name: &str,
     ) -> Result<Option<Arc<SubscriptionGroupConfig>>, Refusal> {
-        if let Some(known) = self.table.entry(name) {
+        if let Some(known) = self.known(name) {
             return Ok(Some(known));
         }
         limits::group(name)?;

@@ -5,7 +5,9 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use bindery_remoting::Clock;
 
-use super::{BrokerRole, FlushDiskType, defaults, value::Value};
+use crate::store::Space;
+
+use super::{BrokerRole, FlushDiskType, Hours, Percent, defaults, value::Value};
 
 macro_rules! keys {
     ($( $(#[doc = $doc:literal])* $field:ident: $ty:ty = $default:expr, $key:literal; )*) => {
@@ -20,6 +22,8 @@ macro_rules! keys {
             pub listen: SocketAddr,
             /// Time source of everything that waits; default the system's.
             pub clock: Clock,
+            /// For tests of a full volume.
+            pub space: Space,
             /// Keys of Apache `RocketMQ` that were set but that this broker does not act on, kept to be returned.
             pub other: std::collections::BTreeMap<String, String>,
         }
@@ -30,6 +34,7 @@ macro_rules! keys {
                     $( $field: $default, )*
                     listen: SocketAddr::from(([127, 0, 0, 1], 0)),
                     clock: Clock::system(),
+                    space: Space::default(),
                     other: std::collections::BTreeMap::new(),
                 }
             }
@@ -169,6 +174,15 @@ keys! {
     mapped_file_size_commit_log: u64 = 1 << 30, "mappedFileSizeCommitLog";
     /// Bytes of one consume-queue file; default 6000000, rounded up to whole entries.
     mapped_file_size_consume_queue: u64 = 6_000_000, "mappedFileSizeConsumeQueue";
+    /// Bytes of one batch-consume-queue file; default 13800000, rounded up to whole entries.
+    mapper_file_size_batch_consume_queue: u64 = 13_800_000, "mapperFileSizeBatchConsumeQueue";
+    /// Whether there are light queues, named `%LMQ%…`; they need `enableMultiDispatch` too. Default false.
+    enable_lmq: bool = false, "enableLmq";
+    /// Whether messages are put into the light queues that their property `INNER_MULTI_DISPATCH` names; needs `enableLmq`.
+    /// Default false.
+    enable_multi_dispatch: bool = false, "enableMultiDispatch";
+    /// Most light queues; default 20000.
+    max_lmq_consume_queue_num: usize = 20_000, "maxLmqConsumeQueueNum";
     /// Largest message body in bytes; default 4 MiB.
     max_message_size: usize = 4 * 1024 * 1024, "maxMessageSize";
     /// Whether messages are indexed by key; default true.
@@ -205,8 +219,48 @@ keys! {
     transaction_op_msg_max_size: usize = 4096, "transactionOpMsgMaxSize";
     /// Milliseconds between two writes of fewer verdicts; default 3000.
     transaction_op_batch_interval: u64 = 3000, "transactionOpBatchInterval";
-    /// Hours after which an undecided half message is given up, however often it was checked; default 72.
+    /// Hours after its last change in which a commit-log file is kept; an undecided half message as old as that is given
+    /// up. Default 72.
     file_reserved_time: u64 = 72, "fileReservedTime";
+    /// Local hours of the day in which expired files are deleted, separated by semicolons; default 04.
+    delete_when: Hours = Hours(vec![4]), "deleteWhen";
+    /// Milliseconds between two looks for expired files while there are several; default 10000.
+    clean_resource_interval: u64 = 10_000, "cleanResourceInterval";
+    /// Percent of the volume in use above which expired files are deleted at any hour; default 75.
+    disk_max_used_space_ratio: Percent = Percent(75), "diskMaxUsedSpaceRatio";
+    /// Percent of the volume in use above which the oldest files are deleted although they are not expired; default 85.
+    disk_space_clean_forcibly_ratio: Percent = Percent(85), "diskSpaceCleanForciblyRatio";
+    /// Percent of the volume in use above which no messages are taken (code 14); default 90.
+    disk_space_warning_level_ratio: Percent = Percent(90), "diskSpaceWarningLevelRatio";
+    /// Whether files that are not expired may be deleted at all; default true.
+    clean_file_forcibly_enable: bool = true, "cleanFileForciblyEnable";
+    /// Most commit-log files deleted in one round; default 10.
+    delete_file_batch_max: usize = 10, "deleteFileBatchMax";
+    /// Milliseconds between two deletions of commit-log files; default 100.
+    delete_commit_log_files_interval: u64 = 100, "deleteCommitLogFilesInterval";
+    /// Milliseconds for which a file that could not be deleted is left alone; default 120000.
+    redelete_hanged_file_interval: u64 = 120_000, "redeleteHangedFileInterval";
+    /// Milliseconds from a message to its flush under `ASYNC_FLUSH`; default 500.
+    flush_interval_commit_log: u64 = 500, "flushIntervalCommitLog";
+    /// Whether that interval is always waited for; with `false` and `wakeFlushWhenPutMessage=true` a message is flushed as
+    /// soon as `flushCommitLogLeastPages` are there. Default true.
+    flush_commit_log_timed: bool = true, "flushCommitLogTimed";
+    /// Whether a message wakes the flush, see `flushCommitLogTimed`; default false.
+    wake_flush_when_put_message: bool = false, "wakeFlushWhenPutMessage";
+    /// Pages of 4 KiB below which an interval passes without a flush; default 4.
+    flush_commit_log_least_pages: u32 = 4, "flushCommitLogLeastPages";
+    /// Milliseconds after which whatever is there is flushed; default 10000.
+    flush_commit_log_thorough_interval: u64 = 10_000, "flushCommitLogThoroughInterval";
+    /// Milliseconds between two writes of consume queues; what a crash takes of them is dispatched again. Default 1000.
+    flush_interval_consume_queue: u64 = 1000, "flushIntervalConsumeQueue";
+    /// Milliseconds after which consume queues and checkpoint are flushed although messages keep coming; default 60000.
+    flush_consume_queue_thorough_interval: u64 = 60_000, "flushConsumeQueueThoroughInterval";
+    /// Milliseconds after which an append that has not ended makes the broker refuse sends (code 2); default 1000.
+    os_page_cache_busy_time_out_mills: u64 = 1000, "osPageCacheBusyTimeOutMills";
+    /// Whether an unclean start scans back to what the index may lack too; default false.
+    message_index_safe: bool = false, "messageIndexSafe";
+    /// Most messages of a query by key; default 64.
+    max_msgs_num_batch: usize = 64, "maxMsgsNumBatch";
     /// Whether subscriptions may filter by SQL92 conditions; default true (Apache's is false).
     enable_property_filter: bool = true, "enablePropertyFilter";
     /// Whether recovery checks the CRC of bodies; default true.

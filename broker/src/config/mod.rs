@@ -19,7 +19,7 @@ use std::{
 use crate::properties::{self, Mistake, Problem, Properties, PropertiesError};
 
 pub use keys::BrokerConfig;
-pub use value::{BrokerRole, FlushDiskType};
+pub use value::{BrokerRole, FlushDiskType, Hours, Percent};
 
 /// Names and 5.3.3 defaults of the keys that have no field, one `key=value` a line.
 const OTHER_KEYS: &str = include_str!("other_keys.txt");

@@ -132,6 +132,39 @@ impl Value for BrokerRole {
     }
 }
 
+/// A share in percent, from 1 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Percent(pub u8);
+
+impl Value for Percent {
+    const EXPECTED: &'static str = "a percentage between 1 and 100";
+    fn parse(text: &str) -> Option<Self> {
+        let percent = text.trim().parse().ok();
+        percent
+            .filter(|percent| (1..=100).contains(percent))
+            .map(Self)
+    }
+    fn render(&self) -> String {
+        display(&self.0)
+    }
+}
+
+/// Hours of the day, local time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hours(pub Vec<u8>);
+
+impl Value for Hours {
+    const EXPECTED: &'static str = "hours from 00 to 23, separated by semicolons";
+    fn parse(text: &str) -> Option<Self> {
+        let hour = |text: &str| text.trim().parse().ok().filter(|hour| *hour < 24);
+        text.split(';').map(hour).collect::<Option<_>>().map(Self)
+    }
+    fn render(&self) -> String {
+        let hours: Vec<_> = self.0.iter().map(|hour| format!("{hour:02}")).collect();
+        hours.join(";")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
@@ -142,6 +175,19 @@ mod tests {
         assert_eq!(bool::parse("TRUE "), Some(true));
         assert_eq!(bool::parse("false"), Some(false));
         assert_eq!(bool::parse("yes"), None);
+    }
+
+    #[test]
+    fn hours_and_percentages_that_cannot_be_are_refused() {
+        assert_eq!(Hours::parse("04;16"), Some(Hours(vec![4, 16])));
+        assert_eq!(Hours(vec![4, 16]).render(), "04;16");
+        for bad in ["24", "", "4,16", "four", "-1"] {
+            assert_eq!(Hours::parse(bad), None, "{bad}");
+        }
+        assert_eq!(Percent::parse("75"), Some(Percent(75)));
+        for bad in ["0", "101", "0.75"] {
+            assert_eq!(Percent::parse(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! body ─▶ elements ─▶ property texts (own + the batch's + the broker's) in one buffer ─▶ Store::append_batch
 //! ```
 use bindery_protocol::{
+    bodies::TopicConfig,
     frame::Frame,
     headers::SendHeader,
     message::{NewMessage, SysFlag, Transaction, batch, property},
@@ -14,7 +15,7 @@ use bindery_remoting::Connection;
 use super::{
     deposit::{self, Wait},
     properties::{Facts, Rewrite, put},
-    send::Stored,
+    send::{Stored, is_batch_topic},
 };
 use crate::{
     refusal::Refusal,
@@ -27,6 +28,7 @@ pub(super) fn store(
     connection: &Connection,
     frame: &Frame,
     header: &SendHeader<'_>,
+    config: &TopicConfig,
     queue_id: i32,
 ) -> Result<Stored, Refusal> {
     let topic: &str = &header.topic;
@@ -51,8 +53,14 @@ pub(super) fn store(
             broker: core.address.ip().to_string(),
         });
     }
+    if SysFlag(header.sys_flag).contains(SysFlag::INNER_BATCH) || facts.inner {
+        return Err(Refusal::MessageIllegal { limit });
+    }
     if let Some(what) = extraordinary(SysFlag(header.sys_flag), &facts) {
         return Err(Refusal::BatchKind { what });
+    }
+    if is_batch_topic(config) {
+        return store_inner(core, connection, frame, header, queue_id);
     }
     let made = facts.unique_key.is_none().then(|| core.ids.next_id());
     let unique_key = facts
@@ -94,6 +102,61 @@ pub(super) fn store(
         queue_id,
         message_id: appended.offset_msg_ids(core.address),
         unique_key: unique_key.to_owned(),
+        inner_batch: false,
+        appended,
+    })
+}
+
+/// Stores the whole batch as one record, with one entry in a batch queue.
+fn store_inner(
+    core: &Core,
+    connection: &Connection,
+    frame: &Frame,
+    header: &SendHeader<'_>,
+    queue_id: i32,
+) -> Result<Stored, Refusal> {
+    let topic: &str = &header.topic;
+    let whole = header.properties.as_deref().unwrap_or_default();
+    let facts = Facts::of(whole);
+    let Some(unique_key) = facts.unique_key else {
+        return Err(Refusal::BatchesOnly {
+            topic: topic.to_owned(),
+        });
+    };
+    let number = batch::decode(&frame.body)?.len().to_string();
+    let rewrite = Rewrite {
+        delayed: false,
+        added: &[(property::INNER_NUM, &number)],
+        stamp: &core.stamp,
+    };
+    let mut text = Vec::new();
+    rewrite.write(whole, &mut text);
+    let inner = SysFlag::NEED_UNWRAP.with(SysFlag::INNER_BATCH);
+    let message = NewMessage {
+        topic,
+        queue_id,
+        flag: header.flag,
+        sys_flag: SysFlag(header.sys_flag).with(inner),
+        born_timestamp: header.born_timestamp,
+        born_host: canonical(connection.peer()),
+        store_host: core.address,
+        reconsume_times: header.reconsume_times.unwrap_or(0),
+        prepared_transaction_offset: 0,
+        body: &frame.body,
+        properties: &text,
+    };
+    let appended = deposit::stored(core, topic, || core.store.append(&message))?;
+    Ok(Stored {
+        wait: if facts.wait {
+            Wait::ForDisk
+        } else {
+            Wait::ForLog
+        },
+        queue_id,
+        message_id: appended.offset_msg_ids(core.address),
+        unique_key: unique_key.to_owned(),
+        recall_handle: None,
+        inner_batch: true,
         appended,
     })
 }

@@ -214,6 +214,12 @@ fn put(
     rewrite: &Rewrite<'_>,
     room: usize,
 ) -> Result<Appended, Refusal> {
+    // Only a batch topic's own sends make inner batches; nothing else could be read back from its queue.
+    if draft.sys_flag.contains(SysFlag::INNER_BATCH) {
+        return Err(Refusal::MessageIllegal {
+            limit: core.config.max_message_size,
+        });
+    }
     TEXT.with_borrow_mut(|text| {
         rewrite.write(draft.properties, text);
         let len = text.len() + room;
@@ -263,7 +269,7 @@ pub(super) fn stored(
         Err(error) => {
             core.stats.refused();
             tracing::warn!(topic, %error, "message not stored");
-            Err(Refusal::append(error, core.config.max_message_size))
+            Err(Refusal::append(&error, &core.store))
         }
     }
 }

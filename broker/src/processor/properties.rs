@@ -10,6 +10,7 @@ use crate::timer::Timing;
 
 /// What the broker has to know of a message's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Facts<'a> {
     /// The client's message id.
     pub(super) unique_key: Option<&'a str>,
@@ -23,6 +24,8 @@ pub(super) struct Facts<'a> {
     pub(super) timing: Option<Timing<'a>>,
     /// It is there to cancel a timer message.
     pub(super) cancels: bool,
+    /// `INNER_NUM` is there: the sender calls its message a batch in one record, which is the broker's to do.
+    pub(super) inner: bool,
     /// The sender waits for flush and replication; only `WAIT=false` says no.
     pub(super) wait: bool,
 }
@@ -41,6 +44,7 @@ impl<'a> Facts<'a> {
                 property::DELAY => facts.delay_level = value.parse().unwrap_or(0),
                 property::TRAN_MSG => facts.half = value.eq_ignore_ascii_case("true"),
                 property::CHECK_IMMUNITY_TIME_IN_SECONDS => facts.immunity = Some(value),
+                property::INNER_NUM => facts.inner = true,
                 property::WAIT => facts.wait = !value.eq_ignore_ascii_case("false"),
                 property::TIMER_DELAY_SEC => timing[0] = Some(Timing::AfterSeconds(value)),
                 property::TIMER_DELAY_MS => timing[1] = Some(Timing::AfterMillis(value)),

@@ -122,7 +122,11 @@ fn store(core: &Core, table: &mut Table) {
         ),
         format!("{ratio:.2}"),
     );
-    put(table, "consumeQueueDiskRatio", format!("{ratio:.2}"));
+    put(
+        table,
+        "consumeQueueDiskRatio",
+        format!("{:.2}", stats.queue_disk_ratio),
+    );
     if let Ok(volume) = rustix::fs::statvfs(core.config.commit_log_dir()) {
         let total = human(volume.f_blocks.saturating_mul(volume.f_frsize));
         let free = human(volume.f_bavail.saturating_mul(volume.f_frsize));

@@ -69,6 +69,8 @@ pub(super) struct Stored {
     pub(super) unique_key: String,
     /// Of a timer message.
     pub(super) recall_handle: Option<String>,
+    /// Stored as one record that holds a batch: the answer says so.
+    pub(super) inner_batch: bool,
 }
 
 impl Stored {
@@ -83,13 +85,14 @@ impl Stored {
             message_id,
             unique_key,
             recall_handle,
+            inner_batch,
         } = self;
         let header = SendReply {
             msg_id: message_id.into(),
             queue_id,
             queue_offset: appended.queue_offset.0,
+            batch_uniq_id: inner_batch.then(|| unique_key.clone().into()),
             transaction_id: Some(unique_key.into()),
-            batch_uniq_id: None,
             recall_handle: recall_handle.map(Into::into),
             region_id: Some(core.config.region_id.as_str().into()),
             trace_on: Some(core.config.trace_on),
@@ -114,7 +117,7 @@ fn store(core: &Core, connection: &Connection, frame: &Frame) -> Result<Stored, 
         header.queue_id
     };
     if header.batch.unwrap_or(false) {
-        batch::store(core, connection, frame, &header, queue_id)
+        batch::store(core, connection, frame, &header, &topic, queue_id)
     } else {
         store_one(core, connection, frame, &header, &topic, queue_id)
     }
@@ -207,6 +210,16 @@ fn store_one(
     }
     // Of a half message too: a wish that can't be granted had better be known before the commit, from which it counts.
     let slot = deposit::slot(core, &facts)?;
+    if facts.inner {
+        return Err(Refusal::MessageIllegal {
+            limit: core.config.max_message_size,
+        });
+    }
+    if is_batch_topic(topic) {
+        return Err(Refusal::BatchesOnly {
+            topic: topic.topic_name.clone(),
+        });
+    }
     let place = place(core, frame, header, topic)?;
     let made = facts.unique_key.is_none().then(|| core.ids.next_id());
     let unique_key = facts
@@ -261,6 +274,7 @@ fn store_one(
         recall_handle: draft
             .slot
             .and_then(|slot| recall_handle(core, draft.topic, slot, unique_key)),
+        inner_batch: false,
         appended,
     })
 }
@@ -275,6 +289,12 @@ fn recall_handle(core: &Core, topic: &str, slot: i64, unique_key: &str) -> Optio
         message_id: unique_key.to_owned(),
     };
     (!topic.starts_with(names::RETRY_PREFIX)).then(|| handle.encode())
+}
+
+/// Whether the topic's queues hold batches (`queue.type=BatchCQ`).
+pub(super) fn is_batch_topic(topic: &TopicConfig) -> bool {
+    let kind = topic.attributes.get("queue.type");
+    kind.is_some_and(|kind| kind == "BatchCQ")
 }
 
 /// The sender's flag as it is stored. A message marked as undecided would be in no queue at all: it lies in a topic of its

@@ -18,13 +18,15 @@ const ATTRIBUTES: [(&str, &[&str]); 4] = [
         "message.type",
         &["UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION"],
     ),
-    ("queue.type", &["SimpleCQ"]),
+    ("queue.type", &["SimpleCQ", "BatchCQ"]),
     ("cleanup.policy", &["DELETE"]),
     ("reserve.time", &[]),
 ];
 
 /// All bits a topic's permission may have: 8 priority, 4 read, 2 write, 1 inherit.
 const EVERY_PERM: i32 = 15;
+/// Attributes that stay as the topic was made with.
+const FIXED: [&str; 2] = ["queue.type", "cleanup.policy"];
 
 /// 17: creates or changes a topic.
 pub(super) fn create(core: &Core, _: &Connection, frame: &Frame) -> Answer {
@@ -129,6 +131,11 @@ fn change_attribute(
         .iter()
         .find(|(known, _)| *known == key)
         .ok_or_else(bad)?;
+    if existing && FIXED.contains(&key) {
+        return Err(Refusal::FixedAttribute {
+            key: key.to_owned(),
+        });
+    }
     let Some(value) = value else {
         if !existing {
             return Err(bad());
@@ -165,6 +172,8 @@ pub(super) fn delete(core: &Core, _: &Connection, frame: &Frame) -> Answer {
 
 /// Removes a topic and everything that is kept for it.
 fn forget(core: &Core, name: &str) -> Result<(), Refusal> {
+    // First noted, so that a crash anywhere here can't leave the messages to a topic of that name made later.
+    core.store.bury_topic(name)?;
     core.topics.remove(name)?;
     // A send that makes the topic anew meanwhile keeps its queues.
     if let Some(deleted) = core
@@ -232,6 +241,7 @@ mod tests {
             "+message.type=ODD",
             "message.type=FIFO",
             "+message.type",
+            "+queue.type=OddCQ",
             "+queue.type=BatchCQ",
             "é",
         ] {

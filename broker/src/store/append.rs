@@ -6,11 +6,13 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicI64;
 
 use bindery_protocol::message::record::{self, EncodeError, MAX_PROPERTIES};
 use bindery_protocol::message::{NewMessage, PhysicalOffset, QueueOffset, Transaction, id};
 
 use super::commit_log::Encoded;
+use super::compose;
 use super::config::FlushPolicy;
 use super::dispatch::is_folder_name;
 use super::error::{AppendError, StoreError};
@@ -64,6 +66,11 @@ pub(super) fn append(store: &Inner, messages: &[NewMessage<'_>]) -> Result<Appen
     {
         return Err(AppendError::Batch);
     }
+    // Elements of a batch have no turn in which offsets of further queues could be taken.
+    let several = messages.len() > 1 && store.config.light_queues.is_some();
+    if several && messages.iter().any(compose::names_light_queues) {
+        return Err(AppendError::Batch);
+    }
     let body: usize = messages.iter().map(|message| message.body.len()).sum();
     let max = store.config.max_message_size;
     if body > max {
@@ -74,7 +81,11 @@ pub(super) fn append(store: &Inner, messages: &[NewMessage<'_>]) -> Result<Appen
         .try_for_each(|message| check(message, max))?;
     writable(store)?;
     let appended = BUFFER.with_borrow_mut(|buffer| {
-        let appended = place(store, messages, buffer);
+        let appended = if messages.len() == 1 && compose::is_needed(store, first) {
+            compose::append(store, first, buffer)
+        } else {
+            simple(store, messages, buffer)
+        };
         buffer.bytes.clear();
         buffer.bytes.shrink_to(KEPT_BUFFER);
         buffer.sizes.clear();
@@ -87,7 +98,7 @@ pub(super) fn append(store: &Inner, messages: &[NewMessage<'_>]) -> Result<Appen
     Ok(appended)
 }
 
-fn check(message: &NewMessage<'_>, max: usize) -> Result<(), AppendError> {
+pub(super) fn check(message: &NewMessage<'_>, max: usize) -> Result<(), AppendError> {
     if !is_folder_name(message.topic) {
         return Err(AppendError::Topic {
             topic: message.topic.to_owned(),
@@ -107,13 +118,19 @@ fn check(message: &NewMessage<'_>, max: usize) -> Result<(), AppendError> {
     Ok(())
 }
 
-/// Refuses while the store is not running, after a failed flush, and while dispatch can't write (it is tried again).
+/// Refuses while the store is not running, after a failed flush, while the volume is above its warning level, and while dispatch can't write (it is tried again).
 fn writable(store: &Inner) -> Result<(), AppendError> {
     if !store.is_running() {
         return Err(AppendError::Closed);
     }
     if store.flusher.is_poisoned() {
         return Err(StoreError::Poisoned.into());
+    }
+    // Looked at again, so that sends are taken as soon as there is room.
+    if store.cleaner.is_full() && store.measure() {
+        return Err(AppendError::VolumeFull {
+            limit: store.config.expiry.refuse_above,
+        });
     }
     if store.dispatcher.is_blocked() {
         store.dispatch();
@@ -125,17 +142,13 @@ fn writable(store: &Inner) -> Result<(), AppendError> {
     Ok(())
 }
 
-fn place(
+/// Messages of a plain queue.
+fn simple(
     store: &Inner,
     messages: &[NewMessage<'_>],
     buffer: &mut Encoded,
 ) -> Result<Appended, AppendError> {
-    for message in messages {
-        let encoded = record::encode(message, &mut buffer.bytes);
-        buffer
-            .sizes
-            .push(encoded.map_err(|error| refused(&error, message))?);
-    }
+    encode(messages, buffer)?;
     let first = &messages[0];
     let queue = store
         .dispatcher
@@ -143,8 +156,28 @@ fn place(
         .queues
         .find_or_create(first.topic, first.queue_id);
     let state = first.sys_flag.transaction();
-    let advance = matches!(state, Transaction::None | Transaction::Commit);
-    let placed = store.log.append(buffer, &queue.next, advance)?;
+    let visible = matches!(state, Transaction::None | Transaction::Commit);
+    place(store, buffer, &queue.next, i64::from(visible))
+}
+
+pub(super) fn encode(messages: &[NewMessage<'_>], buffer: &mut Encoded) -> Result<(), AppendError> {
+    for message in messages {
+        let encoded = record::encode(message, &mut buffer.bytes);
+        buffer
+            .sizes
+            .push(encoded.map_err(|error| refused(&error, message))?);
+    }
+    Ok(())
+}
+
+/// Puts encoded records into the log; each takes `step` of the queue's `next` offsets.
+pub(super) fn place(
+    store: &Inner,
+    buffer: &mut Encoded,
+    next: &AtomicI64,
+    step: i64,
+) -> Result<Appended, AppendError> {
+    let placed = store.log.append(buffer, next, step)?;
     let mut at = placed.start.0;
     let offsets = buffer.sizes.iter().map(|size| {
         let offset = PhysicalOffset(at);
@@ -156,7 +189,7 @@ fn place(
         physical_offset: placed.start,
         end: placed.end,
         store_timestamp: placed.timestamp,
-        count: messages.len(),
+        count: buffer.sizes.len(),
         more: offsets.skip(1).collect(),
     })
 }

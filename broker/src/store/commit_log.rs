@@ -15,6 +15,7 @@ use bindery_protocol::message::record::{self, MAGIC_BLANK};
 use bindery_protocol::message::{PhysicalOffset, QueueOffset};
 use bindery_remoting::Clock;
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::error::{AppendError, StoreError};
 use super::mapped_file::{FileWriter, MappedFile, WINDOW};
@@ -40,6 +41,8 @@ pub(super) struct CommitLog {
     /// Made ahead of time by [`CommitLog::prepare`].
     next: Mutex<Option<MappedFile>>,
     preparer: OnceLock<Thread>,
+    /// Told of every file that the log went on to.
+    rolled: Notify,
     /// When the append that holds the tail began; 0 when none does. Milliseconds since 1970.
     entered: AtomicI64,
 }
@@ -112,6 +115,7 @@ impl CommitLog {
             flushed: AtomicI64::new(end),
             next: Mutex::new(None),
             preparer: OnceLock::new(),
+            rolled: Notify::new(),
             entered: AtomicI64::new(0),
         }
     }
@@ -171,12 +175,13 @@ impl CommitLog {
         (at.checked_add(size)? <= window.len()).then(|| window.slice(at..at + size))
     }
 
-    /// Appends records of one queue, all or none. `next` is that queue's next offset: read, and moved on when `advance`.
+    /// Appends records of one queue, all or none. `next` is that queue's next offset; each record takes `step` of them, 0 if
+    /// it belongs into no queue.
     pub(super) fn append(
         &self,
         records: &mut Encoded,
         next: &AtomicI64,
-        advance: bool,
+        step: i64,
     ) -> Result<Placed, AppendError> {
         let total = records.bytes.len();
         if total + BLANK > self.file_size {
@@ -191,7 +196,7 @@ impl CommitLog {
         }
         let now = self.clock.now_millis();
         self.entered.store(now, Ordering::Relaxed);
-        let placed = self.place(&mut tail, records, next, advance, now);
+        let placed = self.place(&mut tail, records, next, step, now);
         self.entered.store(0, Ordering::Relaxed);
         drop(tail);
         placed
@@ -202,7 +207,7 @@ impl CommitLog {
         tail: &mut Tail,
         records: &mut Encoded,
         next: &AtomicI64,
-        advance: bool,
+        step: i64,
         now: i64,
     ) -> Result<Placed, AppendError> {
         let total = records.bytes.len();
@@ -215,14 +220,14 @@ impl CommitLog {
 
         let timestamp = now.max(last_timestamp);
         let start = writer.file().base() + signed(at);
-        let queue_offset = if advance {
+        let queue_offset = if step > 0 {
             next.load(Ordering::Relaxed)
         } else {
             0
         };
         let mut from = 0;
         for (size, number) in records.sizes.iter().zip(0_i64..) {
-            let offset = QueueOffset(if advance { queue_offset + number } else { 0 });
+            let offset = QueueOffset(queue_offset + number * step);
             let place = PhysicalOffset(start + signed(from));
             record::patch(
                 &mut records.bytes[from..from + size],
@@ -238,11 +243,9 @@ impl CommitLog {
         }
         tail.timestamp = timestamp;
         let end = start + signed(total);
-        if advance {
-            next.store(
-                queue_offset + signed(records.sizes.len()),
-                Ordering::Release,
-            );
+        if step > 0 {
+            let after = queue_offset + signed(records.sizes.len()) * step;
+            next.store(after, Ordering::Release);
         }
         self.end.store(end, Ordering::SeqCst);
         Ok(Placed {
@@ -290,6 +293,7 @@ impl CommitLog {
             .push(file);
         self.end.store(base, Ordering::SeqCst);
         tail.writer = Some(writer);
+        self.rolled.notify_one();
         if let Some(thread) = self.preparer.get() {
             thread.unpark();
         }
@@ -333,6 +337,44 @@ impl CommitLog {
             let file = self.create_file(base)?;
             file.reserve(WINDOW)?;
             *next = Some(file);
+        }
+        Ok(())
+    }
+
+    /// Completes when the log has gone on to another file. For one waiter; cancel safe.
+    pub(super) async fn rolled(&self) {
+        self.rolled.notified().await;
+    }
+
+    /// Whether there are files behind the current one.
+    pub(super) fn has_older_files(&self) -> bool {
+        self.files().len() > 1
+    }
+
+    /// The oldest file, unless it is the current one or ends behind `safe`.
+    pub(super) fn oldest(&self, safe: i64) -> Option<Arc<MappedFile>> {
+        let files = self.files();
+        let oldest = files.first().filter(|_| files.len() > 1)?;
+        (oldest.end() <= safe).then(|| Arc::clone(oldest))
+    }
+
+    /// Deletes the oldest file. Who holds slices of it keeps them.
+    pub(super) fn remove_oldest(&self, file: &MappedFile) -> Result<(), StoreError> {
+        match std::fs::remove_file(file.path()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => {
+                removed.map_err(|source| StoreError::io("remove", file.path(), 0, source))?;
+            }
+        }
+        // One by one: a later file gone and an earlier one back would be a gap.
+        super::json_file::sync_folder(&self.dir)
+            .map_err(|source| StoreError::io("sync", &self.dir, 0, source))?;
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        if files
+            .first()
+            .is_some_and(|oldest| oldest.base() == file.base())
+        {
+            files.remove(0);
         }
         Ok(())
     }

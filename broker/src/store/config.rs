@@ -7,6 +7,7 @@ use std::time::Duration;
 use bindery_protocol::message::DelayLevels;
 use bindery_remoting::Clock;
 
+use super::clean::Expiry;
 use super::error::StoreError;
 use super::space::Space;
 
@@ -18,6 +19,16 @@ pub enum FlushPolicy {
     Async,
     /// `SYNC_FLUSH`: when it is on disk.
     Sync,
+}
+
+/// What the flush under `ASYNC_FLUSH` waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlushPace {
+    /// The whole interval.
+    #[default]
+    Interval,
+    /// The interval, or enough pages before it is over (`flushCommitLogTimed=false` with `wakeFlushWhenPutMessage=true`).
+    Pages,
 }
 
 /// Settings of a store. Field names are Apache's keys in snake case unless the documentation names the key.
@@ -33,6 +44,10 @@ pub struct StoreConfig {
     pub commit_log_file_size: u32,
     /// `mappedFileSizeConsumeQueue`, bytes; rounded up to a multiple of 20. Default 6,000,000.
     pub consume_queue_file_size: u32,
+    /// `mapperFileSizeBatchConsumeQueue`, bytes; rounded up to a multiple of 46. Default 13,800,000.
+    pub batch_queue_file_size: u32,
+    /// Most light queues (`maxLmqConsumeQueueNum`); `None` (default) unless `enableLmq` and `enableMultiDispatch` are set.
+    pub light_queues: Option<usize>,
     /// `maxHashSlotNum` of an index file. Default 5,000,000.
     pub max_hash_slot_num: u32,
     /// `maxIndexNum` of an index file. Default 20,000,000.
@@ -47,6 +62,8 @@ pub struct StoreConfig {
     pub flush: FlushPolicy,
     /// `flushIntervalCommitLog`. Default 500 ms.
     pub flush_interval_commit_log: Duration,
+    /// What the flush under `ASYNC_FLUSH` waits for.
+    pub flush_pace: FlushPace,
     /// `flushCommitLogLeastPages`, pages of 4 KiB. Default 4.
     pub flush_commit_log_least_pages: u32,
     /// `flushCommitLogThoroughInterval`. Default 10 s.
@@ -75,6 +92,8 @@ pub struct StoreConfig {
     pub max_msgs_num_batch: usize,
     /// `checkCRCOnRecover`. Default true.
     pub check_crc_on_recover: bool,
+    /// When and what to delete.
+    pub expiry: Expiry,
     /// `messageDelayLevel`.
     pub delay_levels: DelayLevels,
     /// How many consume-queue files are held open at most. Not a key of Apache's. Default 256.
@@ -95,6 +114,8 @@ impl StoreConfig {
             store_host,
             commit_log_file_size: 1 << 30,
             consume_queue_file_size: 6_000_000,
+            batch_queue_file_size: 13_800_000,
+            light_queues: None,
             max_hash_slot_num: 5_000_000,
             max_index_num: 20_000_000,
             message_index_enable: true,
@@ -102,6 +123,7 @@ impl StoreConfig {
             max_message_size: 4 << 20,
             flush: FlushPolicy::Async,
             flush_interval_commit_log: Duration::from_millis(500),
+            flush_pace: FlushPace::default(),
             flush_commit_log_least_pages: 4,
             flush_commit_log_thorough_interval: Duration::from_secs(10),
             flush_interval_consume_queue: Duration::from_secs(1),
@@ -116,6 +138,7 @@ impl StoreConfig {
             max_filter_message_size: 16_000,
             max_msgs_num_batch: 64,
             check_crc_on_recover: true,
+            expiry: Expiry::default(),
             delay_levels: DelayLevels::default(),
             open_queue_files: 256,
             clock: Clock::system(),
@@ -137,6 +160,12 @@ impl StoreConfig {
         self.consume_queue_file_size.div_ceil(20).saturating_mul(20)
     }
 
+    /// Size of a batch-consume-queue file in bytes: a multiple of 46.
+    #[must_use]
+    pub fn batch_file_size(&self) -> u32 {
+        self.batch_queue_file_size.div_ceil(46).saturating_mul(46)
+    }
+
     /// # Errors
     /// [`StoreError::Setting`] for sizes that no file can have.
     pub(super) fn check(&self) -> Result<(), StoreError> {
@@ -152,6 +181,12 @@ impl StoreConfig {
                 i64::from(self.consume_queue_file_size),
                 20,
                 i64::from(i32::MAX) - 20,
+            ),
+            (
+                "mapperFileSizeBatchConsumeQueue",
+                i64::from(self.batch_queue_file_size),
+                46,
+                i64::from(i32::MAX) - 46,
             ),
             (
                 "maxHashSlotNum",

@@ -305,30 +305,44 @@ impl ConsumeQueue {
         ranges
     }
 
-    /// Sets the smallest readable offset: the first entry of the first file that points at or behind `start`, the first
-    /// byte of the commit log. A queue whose messages are all gone keeps its number: min = max.
+    /// Sets the smallest readable offset: the first entry that points at or behind `start`, the first byte of the commit
+    /// log. A queue whose messages are all gone keeps its number: min = max.
     pub(super) fn correct_min(&self, start: i64) -> Result<(), StoreError> {
         let max = self.max();
-        let (first, tail_start) = {
-            let state = self.state();
-            (state.first_file / ENTRY_BYTES, state.tail_start)
-        };
+        let first = self.state().first_file / ENTRY_BYTES;
         let min = match self.entry(max - 1)? {
             Some(last) if last.physical.0 < start => max,
             None => max,
             Some(_) => {
-                let per_file = self.files.file_size() / ENTRY_BYTES;
-                let end = if first + per_file <= tail_start {
-                    first + per_file
-                } else {
-                    max
-                };
                 let gone = |entry: Entry| entry.is_filler() || entry.physical.0 < start;
-                self.partition(first, end, gone)?
+                self.partition(first, max, gone)?
             }
         };
         self.min.store(min, Ordering::Release);
         Ok(())
+    }
+
+    /// Deletes the files, but the newest, whose entries all point before `start`, the first byte of the commit log, and
+    /// corrects the smallest readable offset. Gives back how many files went.
+    pub(super) fn expire(&self, start: i64) -> Result<usize, StoreError> {
+        let mut expired = Vec::new();
+        {
+            let mut state = self.state();
+            let size = self.files.file_size();
+            while !state.deleted && state.first_file + size < state.end_file {
+                let newest = self.entry_in(&state, (state.first_file + size) / ENTRY_BYTES - 1)?;
+                if newest.is_none_or(|entry| entry.physical.0 >= start) {
+                    break;
+                }
+                expired.push(state.first_file);
+                state.first_file += size;
+            }
+        }
+        self.correct_min(start)?;
+        for file in &expired {
+            self.files.remove(self.serial, &self.dir, *file)?;
+        }
+        Ok(expired.len())
     }
 
     /// Binary search in `[low, high)`: the first offset whose entry is not `before`.

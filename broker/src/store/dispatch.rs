@@ -15,10 +15,13 @@ use bindery_protocol::message::{
 };
 use tracing::{error, warn};
 
+use super::batch_queue::{BatchEntry, BatchQueue};
 use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, Entry};
+use super::deleted::Deleted;
 use super::error::StoreError;
 use super::index::Index;
+use super::light;
 use super::queues::Queues;
 
 /// The topic whose queues hold messages of one delay level each.
@@ -55,15 +58,29 @@ pub(super) struct Derived {
     pub(super) queues: Queues,
     /// Index; `None` when switched off.
     pub(super) index: Option<Index>,
+    /// Topics whose older records have no place in queues.
+    pub(super) deleted: Deleted,
+    /// Whether records are put into the light queues they name.
+    pub(super) light: bool,
     /// For the tags code of delayed messages.
     pub(super) delay_levels: DelayLevels,
 }
 
-/// A consume-queue entry as dispatch made it.
+/// Queue entries as dispatch made them for one record.
 struct Dispatched {
-    queue: Arc<ConsumeQueue>,
-    offset: i64,
+    /// The queue of the message's own topic.
+    queue: Queue,
+    /// Offset behind the message there.
+    after: i64,
+    /// Light queues, each with the offset behind the message there.
+    light: Vec<(Arc<ConsumeQueue>, i64)>,
     tags_code: i64,
+}
+
+/// Of which kind a queue is.
+enum Queue {
+    Simple(Arc<ConsumeQueue>),
+    Batch(Arc<BatchQueue>),
 }
 
 impl Derived {
@@ -90,8 +107,7 @@ impl Derived {
             record.sys_flag().transaction(),
             Transaction::None | Transaction::Commit
         );
-        // Inner batches go to queues of another kind (`batchconsumequeue`), which are left alone.
-        if !visible || record.sys_flag().contains(SysFlag::INNER_BATCH) {
+        if !visible {
             return Ok(None);
         }
         let topic = record.topic_text();
@@ -99,7 +115,13 @@ impl Derived {
             error!(%topic, physical_offset = record.physical_offset().0, "record with an impossible topic is skipped");
             return Ok(None);
         }
+        if self.hides(&topic, record) {
+            return Ok(None);
+        }
         let tags_code = self.tags_code(record);
+        if record.sys_flag().contains(SysFlag::INNER_BATCH) {
+            return self.enter_batch(record, &topic, tags_code);
+        }
         let entry = Entry {
             physical: record.physical_offset(),
             size: i32::try_from(record.size()).unwrap_or(i32::MAX),
@@ -108,11 +130,69 @@ impl Derived {
         let offset = record.queue_offset().0;
         let queue = self.queues.find_or_create(&topic, record.queue_id());
         self.queues.append(&queue, entry, offset)?;
+        let mut light = Vec::new();
+        for (name, offset) in self.light_queues(&topic, record) {
+            let queue = self.queues.find_or_create(&name, 0);
+            self.queues.append(&queue, entry, offset)?;
+            light.push((queue, offset.saturating_add(1)));
+        }
         Ok(Some(Dispatched {
-            queue,
-            offset,
+            queue: Queue::Simple(queue),
+            after: offset.saturating_add(1),
+            light,
             tags_code,
         }))
+    }
+
+    fn enter_batch(
+        &self,
+        record: &RecordView<'_>,
+        topic: &str,
+        tags_code: i64,
+    ) -> Result<Option<Dispatched>, StoreError> {
+        let number = |name| {
+            std::str::from_utf8(record.property(name)?)
+                .ok()?
+                .parse()
+                .ok()
+        };
+        let (Some(base), Some(count)) = (number(property::INNER_BASE), number(property::INNER_NUM))
+        else {
+            error!(%topic, physical_offset = record.physical_offset().0, "inner batch without base or number is skipped");
+            return Ok(None);
+        };
+        let entry = BatchEntry {
+            physical: record.physical_offset().0,
+            size: i32::try_from(record.size()).unwrap_or(i32::MAX),
+            tags_code,
+            store_timestamp: record.store_timestamp(),
+            base,
+            count: i16::try_from(count).unwrap_or(0),
+        };
+        let queue = self.queues.batches.find_or_create(topic, record.queue_id());
+        queue.append(entry)?;
+        Ok(Some(Dispatched {
+            queue: Queue::Batch(queue),
+            after: entry.after(),
+            light: Vec::new(),
+            tags_code,
+        }))
+    }
+
+    /// The light queues that hold the record too, each with its offset there.
+    pub(super) fn light_queues(&self, topic: &str, record: &RecordView<'_>) -> Vec<(String, i64)> {
+        if !self.light || !light::is_dispatched(topic) {
+            return Vec::new();
+        }
+        let mut queues = light::of_record(record);
+        queues.retain(|(name, _)| !self.hides(name, record));
+        queues
+    }
+
+    /// Whether the record came before its topic was deleted.
+    pub(super) fn hides(&self, topic: &str, record: &RecordView<'_>) -> bool {
+        let (physical, time) = (record.physical_offset().0, record.store_timestamp());
+        self.deleted.hides(topic, physical, time)
     }
 
     /// Hash of the tag; for a delayed message its due time in milliseconds.
@@ -279,26 +359,30 @@ impl Dispatcher {
             let entered = self.derived.enter(&record)?;
             self.timestamp
                 .store(record.store_timestamp(), Ordering::Release);
-            if let Some(Dispatched {
-                queue,
-                offset,
-                tags_code,
-            }) = entered
-            {
-                let (after, time) = (QueueOffset(offset + 1), record.store_timestamp());
-                self.arrivals.arrived(
-                    queue.topic(),
-                    queue.id(),
-                    after,
-                    tags_code,
-                    time,
-                    record.properties(),
-                );
+            if let Some(dispatched) = entered {
+                self.tell(&dispatched, &record);
             }
             let size = record.size();
             *position += i64::try_from(size).unwrap_or(0);
             bytes = &bytes[size..];
         }
         Ok(())
+    }
+
+    fn tell(&self, dispatched: &Dispatched, record: &RecordView<'_>) {
+        let (time, properties) = (record.store_timestamp(), record.properties());
+        let tell = |topic: &str, id, after| {
+            let after = QueueOffset(after);
+            let code = dispatched.tags_code;
+            self.arrivals
+                .arrived(topic, id, after, code, time, properties);
+        };
+        match &dispatched.queue {
+            Queue::Simple(queue) => tell(queue.topic(), queue.id(), dispatched.after),
+            Queue::Batch(queue) => tell(queue.topic(), queue.id(), dispatched.after),
+        }
+        for (queue, after) in &dispatched.light {
+            tell(queue.topic(), queue.id(), *after);
+        }
     }
 }

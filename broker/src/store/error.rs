@@ -135,9 +135,29 @@ pub enum AppendError {
         /// The limit in bytes.
         max: usize,
     },
-    /// A batch without messages, or with messages for several queues.
+    /// A name in `INNER_MULTI_DISPATCH` can't be a light queue's.
+    #[error(
+        "{name:?} cannot be a light queue: %LMQ% and letters, digits, %, |, _ or - are possible"
+    )]
+    LightQueue {
+        /// The name.
+        name: String,
+    },
+    /// There are as many light queues as `maxLmqConsumeQueueNum` allows.
+    #[error("there would be more than {most} light queues")]
+    TooManyLightQueues {
+        /// The limit.
+        most: usize,
+    },
+    /// A batch without messages, without the number it has to name, or with messages for several queues.
     #[error("a batch holds one or more messages for one queue")]
     Batch,
+    /// The volume is fuller than `diskSpaceWarningLevelRatio` allows. Ends by itself when there is room.
+    #[error("more than {limit} percent of the volume are used")]
+    VolumeFull {
+        /// The limit in percent.
+        limit: u8,
+    },
     /// The store is not started, or shuts down.
     #[error("the store takes no messages now")]
     Closed,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use bindery_protocol::message::PhysicalOffset;
 use tracing::{error, warn};
 
-use super::config::FlushPolicy;
+use super::config::{FlushPace, FlushPolicy};
 use super::error::StoreError;
 use super::inner::Inner;
 
@@ -78,6 +78,16 @@ impl Bell {
         fence(Ordering::SeqCst);
         if !work() {
             thread::park();
+        }
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Sleeps for an interval, less when somebody rings, not at all when there is `work` already.
+    fn nap(&self, interval: Duration, work: impl Fn() -> bool) {
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !work() {
+            thread::park_timeout(interval);
         }
         self.asleep.store(false, Ordering::Relaxed);
     }
@@ -241,8 +251,14 @@ fn flush_by_interval(store: &Inner) {
                 .sleep(|| flusher.is_stopping() || store.log.flushed() < store.log.end());
             thorough = Instant::now();
         }
-        flusher.pause(config.flush_interval_commit_log);
-        let dirty = store.log.end() - store.log.flushed();
+        let dirty = || store.log.end() - store.log.flushed();
+        if config.flush_pace == FlushPace::Pages {
+            let enough = || flusher.is_stopping() || dirty() >= least;
+            flusher.flush.nap(config.flush_interval_commit_log, enough);
+        } else {
+            flusher.pause(config.flush_interval_commit_log);
+        }
+        let dirty = dirty();
         let due = thorough.elapsed() >= config.flush_commit_log_thorough_interval;
         if flusher.is_stopping() || flusher.is_poisoned() || (dirty < least && !due) {
             continue;
@@ -300,6 +316,8 @@ pub(super) fn prepare_loop(store: &Inner) {
     store.log.set_preparer(thread::current());
     let mut full = false;
     while !store.flusher.is_stopping() {
+        // The log has grown by a window since the last look.
+        store.measure();
         match store.log.prepare() {
             Ok(()) => full = false,
             Err(error) => {

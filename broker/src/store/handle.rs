@@ -9,6 +9,8 @@ use bytes::Bytes;
 use tracing::warn;
 
 use super::append::{self, Appended};
+use super::batch_queue::BatchQueue;
+use super::clean::{self, Cleaned};
 use super::config::{FlushPolicy, StoreConfig};
 use super::consume_queue::{ConsumeQueue, Entry};
 use super::dispatch::Arrivals;
@@ -72,6 +74,8 @@ pub struct StoreStats {
     pub dispatch_behind_bytes: i64,
     /// Used share of the volume that holds the commit log, 0 to 1; -1 if it can't be told.
     pub disk_ratio: f64,
+    /// The same of the volume that holds consume queues and index.
+    pub queue_disk_ratio: f64,
 }
 
 impl Store {
@@ -103,6 +107,7 @@ impl Store {
         if !self.inner.begin() {
             return Ok(());
         }
+        self.inner.measure();
         let bodies: [(&str, Body); 3] = [
             ("store-flush", flush::flush_loop),
             ("store-keep", flush::keep_loop),
@@ -169,15 +174,29 @@ impl Store {
         self.inner.dispatcher.derived().queues.find(topic, queue_id)
     }
 
+    fn batches(&self, topic: &str, queue_id: i32) -> Option<Arc<BatchQueue>> {
+        let batches = &self.inner.dispatcher.derived().queues.batches;
+        if batches.is_empty() {
+            return None;
+        }
+        batches.find(topic, queue_id)
+    }
+
     /// The queue's first offset; 0 if there is no such queue.
     #[must_use]
     pub fn min_offset(&self, topic: &str, queue_id: i32) -> QueueOffset {
+        if let Some(batches) = self.batches(topic, queue_id) {
+            return QueueOffset(batches.min());
+        }
         QueueOffset(self.queue(topic, queue_id).map_or(0, |queue| queue.min()))
     }
 
     /// The offset behind the queue's last readable message; 0 if there is no such queue.
     #[must_use]
     pub fn max_offset(&self, topic: &str, queue_id: i32) -> QueueOffset {
+        if let Some(batches) = self.batches(topic, queue_id) {
+            return QueueOffset(batches.max());
+        }
         QueueOffset(self.queue(topic, queue_id).map_or(0, |queue| queue.max()))
     }
 
@@ -191,10 +210,12 @@ impl Store {
         timestamp: i64,
         boundary: Boundary,
     ) -> QueueOffset {
-        let Some(queue) = self.queue(topic, queue_id) else {
-            return QueueOffset(0);
+        let found = match (self.batches(topic, queue_id), self.queue(topic, queue_id)) {
+            (Some(batches), _) => query::batch_offset_by_time(&batches, timestamp, boundary),
+            (None, Some(queue)) => query::offset_by_time(&self.inner, &queue, timestamp, boundary),
+            (None, None) => return QueueOffset(0),
         };
-        query::offset_by_time(&self.inner, &queue, timestamp, boundary).unwrap_or_else(|error| {
+        found.unwrap_or_else(|error| {
             warn!(%error, topic, queue_id, "consume queue cannot be read");
             QueueOffset(0)
         })
@@ -206,11 +227,14 @@ impl Store {
         query::message_at(&self.inner, offset.0)
     }
 
-    /// The consume-queue entry of a message.
+    /// The consume-queue entry of a message; in a batch queue that of its batch.
     #[must_use]
     pub fn entry(&self, topic: &str, queue_id: i32, offset: QueueOffset) -> Option<Entry> {
-        let queue = self.queue(topic, queue_id)?;
-        queue.entry(offset.0).unwrap_or_else(|error| {
+        let entry = match self.batches(topic, queue_id) {
+            Some(batches) => query::batch_entry(&batches, offset.0),
+            None => self.queue(topic, queue_id)?.entry(offset.0),
+        };
+        entry.unwrap_or_else(|error| {
             warn!(%error, topic, queue_id, "consume queue cannot be read");
             None
         })
@@ -251,14 +275,24 @@ impl Store {
             .is_some_and(|entry| self.in_memory(entry.physical))
     }
 
-    /// Deletes a topic's queues. The records stay in the commit log.
+    /// Notes that a topic is about to be deleted, durably: should a crash come before [`Store::delete_topic`], the next
+    /// start finishes it. Messages of the topic can still be read until then.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the files can't be removed.
+    /// [`StoreError::Full`] or [`StoreError::Io`] when that can't be written.
+    pub fn bury_topic(&self, topic: &str) -> Result<(), StoreError> {
+        self.inner.without_dispatch(|inner| inner.bury(topic))
+    }
+
+    /// Deletes a topic's queues. The records stay in the commit log, and out of every queue built from it later.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] or [`StoreError::Io`] when that can't be written or the files can't be removed.
     pub fn delete_topic(&self, topic: &str) -> Result<(), StoreError> {
-        self.inner
-            .dispatcher
-            .paused(|derived| derived.queues.delete_topic(topic))
+        self.inner.without_dispatch(|inner| {
+            inner.bury(topic)?;
+            inner.dispatcher.derived().queues.delete_topic(topic)
+        })
     }
 
     /// The topics that have queues.
@@ -270,13 +304,15 @@ impl Store {
     /// The queue ids of a topic that have messages, ascending.
     #[must_use]
     pub fn queue_ids(&self, topic: &str) -> Vec<i32> {
-        let all = self.inner.dispatcher.derived().queues.all();
-        let mut ids: Vec<_> = all
-            .iter()
-            .filter(|queue| queue.topic() == topic)
-            .map(|queue| queue.id())
-            .collect();
+        let queues = &self.inner.dispatcher.derived().queues;
+        let all = queues.all();
+        let of_topic = all.iter().filter(|queue| queue.topic() == topic);
+        let mut ids: Vec<_> = of_topic.map(|queue| queue.id()).collect();
+        let batches = queues.batches.all();
+        let of_topic = batches.iter().filter(|queue| queue.topic() == topic);
+        ids.extend(of_topic.map(|queue| queue.id()));
         ids.sort_unstable();
+        ids.dedup();
         ids
     }
 
@@ -289,12 +325,49 @@ impl Store {
         entered != 0 && self.inner.config.clock.now_millis() - entered > limit
     }
 
-    /// Whether messages are taken: started, not shut down, no failed flush, dispatch not stopped.
+    /// Whether messages are taken: started, not shut down, no failed flush, dispatch not stopped, room on the volume.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.inner.is_running()
             && !self.inner.flusher.is_poisoned()
             && !self.inner.dispatcher.is_blocked()
+            && !self.inner.cleaner.is_full()
+    }
+
+    /// One round of expiry: deletes what is due, see [`super::Expiry`]. Called every `cleanResourceInterval` while
+    /// [`Store::may_expire`].
+    ///
+    /// Blocks for deletions.
+    #[expect(clippy::must_use_candidate, reason = "the deletion is what matters")]
+    pub fn clean(&self) -> Cleaned {
+        clean::round(&self.inner)
+    }
+
+    /// Has the next twenty rounds delete expired files whatever the hour (`DELETE_EXPIRED_COMMITLOG`, 329).
+    pub fn delete_expired_soon(&self) {
+        self.inner.cleaner.ask();
+    }
+
+    /// Whether a round of expiry could find anything to do: the current file of the log never goes.
+    #[must_use]
+    pub fn may_expire(&self) -> bool {
+        self.inner.log.has_older_files() || self.inner.cleaner.is_asked()
+    }
+
+    /// Completes when the commit log has gone on to another file. For one waiter; cancel safe.
+    pub async fn rolled(&self) {
+        self.inner.log.rolled().await;
+    }
+
+    /// Removes the queues of which no message is left in the log, but those of topics that are `kept`; gives back how
+    /// many (`CLEAN_EXPIRED_CONSUMEQUEUE`, 306). Their numbering begins at 0 again.
+    ///
+    /// Blocks for deletions.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when a folder can't be removed.
+    pub fn remove_drained_queues(&self, kept: impl Fn(&str) -> bool) -> Result<usize, StoreError> {
+        clean::drained_queues(&self.inner, kept)
     }
 
     /// The settings.
@@ -312,7 +385,8 @@ impl Store {
             max_physical_offset: PhysicalOffset(inner.log.end()),
             flushed: PhysicalOffset(inner.log.flushed()),
             dispatch_behind_bytes: inner.confirmed() - inner.dispatcher.done(),
-            disk_ratio: disk_ratio(&inner.config),
+            disk_ratio: disk_ratio(&inner.config, &inner.config.commit_log_path()),
+            queue_disk_ratio: disk_ratio(&inner.config, &inner.config.root),
         }
     }
 
@@ -342,13 +416,18 @@ impl Store {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a ratio")]
-fn disk_ratio(config: &StoreConfig) -> f64 {
-    match rustix::fs::statvfs(config.commit_log_path()) {
-        Ok(volume) if volume.f_blocks > 0 => {
-            let used = volume.f_blocks - volume.f_bfree;
-            used as f64 / (used + volume.f_bavail).max(1) as f64
-        }
-        _ => -1.0,
+#[cfg(test)]
+impl Store {
+    /// Has the log on disk, for tests that don't wait for the interval.
+    pub(super) fn flush_now(&self) -> Result<i64, StoreError> {
+        self.inner.flush_log()
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn disk_ratio(config: &StoreConfig, path: &std::path::Path) -> f64 {
+    config
+        .space
+        .used(path)
+        .map_or(-1.0, |percent| percent as f64 / 100.0)
 }

@@ -234,6 +234,20 @@ impl Index {
         Ok(again)
     }
 
+    /// Deletes the files, but the newest, whose records all lie before `start`, the first byte of the commit log. Gives back
+    /// how many.
+    pub(super) fn expire(&self, start: i64) -> Result<usize, StoreError> {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut expired = 0;
+        while files.len() > 1 && read(&files[0]).end_offset() < start {
+            let path = read(&files[0]).path().to_owned();
+            fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, 0, source))?;
+            files.remove(0);
+            expired += 1;
+        }
+        Ok(expired)
+    }
+
     /// Writes files that became full to the disk; gives back the end time of the newest of them.
     pub(super) fn sync_full(&self) -> Result<Option<i64>, StoreError> {
         let full = std::mem::take(&mut *self.full.lock().unwrap_or_else(PoisonError::into_inner));

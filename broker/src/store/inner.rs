@@ -1,9 +1,10 @@
 //! The parts of an open store, shared by its handles and threads.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::checkpoint::Checkpoint;
+use super::clean::Cleaner;
 use super::commit_log::CommitLog;
 use super::config::{FlushPolicy, StoreConfig};
 use super::dispatch::{Arrivals, Dispatcher};
@@ -25,6 +26,9 @@ pub(super) struct Inner {
     pub(super) checkpoint: Checkpoint,
     pub(super) flusher: Flusher,
     pub(super) abort: AbortMark,
+    pub(super) cleaner: Cleaner,
+    /// Held by an append whose record names queue offsets in its text.
+    pub(super) turn: Mutex<()>,
     phase: AtomicU8,
     /// How many bytes behind the log's end count as in memory.
     memory: i64,
@@ -68,6 +72,8 @@ impl Inner {
             checkpoint: opened.checkpoint,
             flusher: Flusher::default(),
             abort,
+            cleaner: Cleaner::default(),
+            turn: Mutex::default(),
             phase: AtomicU8::new(OPENED),
             _lock: lock,
         })
@@ -107,6 +113,24 @@ impl Inner {
         if self.dispatcher.derived().queues.is_crowded() {
             self.flusher.crowded();
         }
+    }
+
+    /// Keeps dispatch away while `work` changes what it writes to, and makes up for it then.
+    pub(super) fn without_dispatch<T>(&self, work: impl FnOnce(&Self) -> T) -> T {
+        let done = self.dispatcher.paused(|_| work(self));
+        self.dispatch();
+        done
+    }
+
+    /// Leaves all present records of a topic out of queues built later. While dispatch is kept away.
+    pub(super) fn bury(&self, topic: &str) -> Result<(), StoreError> {
+        let (end, timestamp) = self.log.end_and_time();
+        let derived = self.dispatcher.derived();
+        // Without queues there is nothing to come back, unless records wait to be dispatched.
+        if self.dispatcher.done() == end && !derived.queues.has_topic(topic) {
+            return Ok(());
+        }
+        derived.deleted.bury(topic, end, timestamp)
     }
 
     /// Writes the log to the disk; gives back up to where.

@@ -168,6 +168,16 @@ impl MappedFile {
         &self.path
     }
 
+    /// When the file was changed last, milliseconds since 1970.
+    pub(super) fn modified(&self) -> Result<i64, StoreError> {
+        let modified = self.file.metadata().and_then(|data| data.modified());
+        let modified = modified.map_err(|source| StoreError::io("read", &self.path, 0, source))?;
+        let since = modified.duration_since(std::time::UNIX_EPOCH);
+        Ok(since.map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        }))
+    }
+
     /// What is written, to be looked at in place.
     pub(super) fn written(&self) -> &[u8] {
         let written = self.written.load(Ordering::Acquire);

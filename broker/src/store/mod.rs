@@ -10,10 +10,15 @@
 //! are those of Apache `RocketMQ` 5.3.3, byte for byte: a folder can move between the two brokers.
 
 mod append;
+mod batch_queue;
+mod batch_queues;
 mod checkpoint;
+mod clean;
 mod commit_log;
+mod compose;
 mod config;
 mod consume_queue;
+mod deleted;
 mod dispatch;
 mod error;
 mod flush;
@@ -22,6 +27,7 @@ mod index;
 mod index_file;
 mod inner;
 pub mod json_file;
+mod light;
 mod lock;
 mod mapped_file;
 mod query;
@@ -37,13 +43,15 @@ pub mod timer;
 mod tests;
 
 pub use append::Appended;
-pub use config::{FlushPolicy, StoreConfig};
+pub use clean::{Cleaned, Expiry};
+pub use config::{FlushPace, FlushPolicy, StoreConfig};
 pub use consume_queue::Entry;
 pub use dispatch::{Arrivals, NoArrivals};
 pub use error::{AppendError, StoreError};
 pub use flush::{Durability, WhenDurable};
 pub use handle::{Store, StoreStats};
 pub use json_file::JsonFile;
+pub(crate) use light::PREFIX as LIGHT_PREFIX;
 pub use query::{Boundary, QueryResult};
 pub use read::{EntryFilter, Everything, ReadLimits, ReadResult, ReadStatus};
 pub use space::Space;

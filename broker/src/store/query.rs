@@ -3,6 +3,7 @@
 use bindery_protocol::message::{PhysicalOffset, QueueOffset, RecordView};
 use bytes::Bytes;
 
+use super::batch_queue::{BatchEntry, BatchQueue};
 use super::consume_queue::{ConsumeQueue, Entry};
 use super::error::StoreError;
 use super::index_file::TimeRange;
@@ -138,6 +139,40 @@ pub(super) fn offset_by_time(
         }
     };
     Ok(QueueOffset(found.clamp(min, max)))
+}
+
+/// The entry of the batch that holds a queue offset.
+pub(super) fn batch_entry(queue: &BatchQueue, offset: i64) -> Result<Option<Entry>, StoreError> {
+    let batch = queue.entries(offset, 1)?.into_iter().next();
+    let holds = |batch: &BatchEntry| batch.base <= offset;
+    Ok(batch.filter(holds).map(|batch| Entry {
+        physical: PhysicalOffset(batch.physical),
+        size: batch.size,
+        tags_code: batch.tags_code,
+    }))
+}
+
+/// The offset for a time in a batch queue: that of the first message of a batch, as all of it was stored at one time.
+pub(super) fn batch_offset_by_time(
+    queue: &BatchQueue,
+    timestamp: i64,
+    boundary: Boundary,
+) -> Result<QueueOffset, StoreError> {
+    let min = queue.min();
+    let after = queue.first_not(|batch| {
+        batch.base < min
+            || batch.store_timestamp < timestamp
+            || (boundary == Boundary::Upper && batch.store_timestamp == timestamp)
+    })?;
+    let found = match (boundary, after) {
+        (Boundary::Lower, after) => after.map_or(queue.max(), |batch| batch.base),
+        (Boundary::Upper, after) => {
+            let behind = after.map_or(queue.max(), |batch| batch.base);
+            let last = queue.entries(behind - 1, 1)?.into_iter().next();
+            last.map_or(min, |batch| batch.base)
+        }
+    };
+    Ok(QueueOffset(found.clamp(min, queue.max())))
 }
 
 type TimeOf<'a> = &'a dyn Fn(i64) -> Result<Option<i64>, StoreError>;

@@ -197,6 +197,36 @@ impl QueueFiles {
     }
 }
 
+/// The data files of a folder of queue files, all of which have `size` bytes: the first byte of each, ascending. An empty
+/// last one, left by a crash at its creation, is deleted.
+///
+/// # Errors
+/// [`StoreError::FileLength`] for a file of another size.
+pub(super) fn checked_files(dir: &Path, size: i64) -> Result<Vec<i64>, StoreError> {
+    let files = data_files(dir)?;
+    let newest = files.last().map(|(base, _)| *base);
+    let mut found = Vec::with_capacity(files.len());
+    for (base, path) in files {
+        let failed = |action| {
+            let path = path.clone();
+            move |source| StoreError::io(action, &path, 0, source)
+        };
+        let length = fs::metadata(&path).map_err(failed("read"))?.len();
+        if length == 0 && newest == Some(base) {
+            fs::remove_file(&path).map_err(failed("remove"))?;
+        } else if i64::try_from(length) == Ok(size) {
+            found.push(base);
+        } else {
+            return Err(StoreError::FileLength {
+                path,
+                found: length,
+                expected: u64::try_from(size).unwrap_or(0),
+            });
+        }
+    }
+    Ok(found)
+}
+
 /// The data files of a folder: offset of the first byte and path, ascending. Names that are no offset are ignored.
 pub(super) fn data_files(dir: &Path) -> Result<Vec<(i64, PathBuf)>, StoreError> {
     let failed = |source| StoreError::io("list", dir, 0, source);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::batch_queues::BatchQueues;
 use super::consume_queue::{ConsumeQueue, Entry, remove_folder};
 use super::error::StoreError;
 use super::json_file::sync_folder;
@@ -30,6 +31,8 @@ type Table = HashMap<Box<str>, HashMap<i32, Arc<ConsumeQueue>>>;
 pub(super) struct Queues {
     dir: PathBuf,
     files: Arc<QueueFiles>,
+    /// The queues of batch topics.
+    pub(super) batches: BatchQueues,
     serial: AtomicU64,
     table: RwLock<Table>,
     /// Queues with entries that are not written or not synced, each once.
@@ -43,11 +46,13 @@ impl Queues {
     pub(super) fn load(
         dir: PathBuf,
         files: QueueFiles,
+        batches: BatchQueues,
         last_stop: LastStop,
     ) -> Result<Self, StoreError> {
         let queues = Self {
             dir,
             files: Arc::new(files),
+            batches,
             serial: AtomicU64::new(0),
             table: RwLock::default(),
             dirty: Mutex::default(),
@@ -110,20 +115,41 @@ impl Queues {
         Arc::clone(queue)
     }
 
+    /// Whether the topic has queues.
+    pub(super) fn has_topic(&self, topic: &str) -> bool {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.contains_key(topic) || self.batches.topics().iter().any(|name| name == topic)
+    }
+
+    /// How many topics have names that begin so.
+    pub(super) fn count_topics(&self, prefix: &str) -> usize {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table
+            .keys()
+            .filter(|topic| topic.starts_with(prefix))
+            .count()
+    }
+
     /// All queues.
     pub(super) fn all(&self) -> Vec<Arc<ConsumeQueue>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         table.values().flat_map(HashMap::values).cloned().collect()
     }
 
-    /// Offset behind the newest record that any sound queue knows; -1 without entries.
+    /// Offset behind the newest record that any sound queue knows; -1 if no simple queue has entries.
     pub(super) fn highest_end(&self) -> i64 {
-        self.all()
+        let simple = self.all();
+        let sound = simple
             .iter()
-            .filter(|queue| !queue.damaged.load(Ordering::Acquire))
-            .map(|queue| queue.highest_end())
-            .max()
-            .unwrap_or(-1)
+            .filter(|queue| !queue.damaged.load(Ordering::Acquire));
+        let simple = sound.map(|queue| queue.highest_end()).max().unwrap_or(-1);
+        let batches = self.batches.all();
+        let batches = batches.iter().map(|queue| queue.highest_end()).max();
+        if simple < 0 {
+            // Batch queues alone are what a removed `consumequeue` leaves: their word does not count then.
+            return simple;
+        }
+        simple.max(batches.unwrap_or(-1))
     }
 
     /// Puts an entry into a queue and remembers that the queue is to be written.
@@ -166,6 +192,7 @@ impl Queues {
 
     /// Writes all entries, and everything written to the disk.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
+        self.batches.sync()?;
         let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
         self.pending.store(0, Ordering::Relaxed);
         // Cleared first: an entry that comes meanwhile lists its queue again.
@@ -214,8 +241,29 @@ impl Queues {
         for queue in removed.iter().flat_map(HashMap::values) {
             queue.delete()?;
         }
+        self.batches.delete_topic(topic)?;
         if removed.is_some() {
             remove_folder(&self.dir.join(topic))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Removes one queue, on disk too.
+    pub(super) fn remove(&self, queue: &ConsumeQueue) -> Result<(), StoreError> {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let ids = table.get_mut(queue.topic());
+        let last = ids.is_some_and(|ids| {
+            ids.remove(&queue.id());
+            ids.is_empty()
+        });
+        if last {
+            table.remove(queue.topic());
+        }
+        drop(table);
+        queue.delete()?;
+        if last {
+            remove_folder(&self.dir.join(queue.topic()))
         } else {
             Ok(())
         }
@@ -258,12 +306,16 @@ impl Queues {
     /// The topics that have queues.
     pub(super) fn topics(&self) -> Vec<String> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.keys().map(ToString::to_string).collect()
+        let mut topics = self.batches.topics();
+        topics.extend(table.keys().map(ToString::to_string));
+        topics.sort_unstable();
+        topics.dedup();
+        topics
     }
 }
 
 /// The sub-folders of `dir` with names in UTF-8; none if it is missing.
-fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, StoreError> {
+pub(super) fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, StoreError> {
     let failed = |source| StoreError::io("list", dir, 0, source);
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

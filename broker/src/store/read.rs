@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use bindery_protocol::message::QueueOffset;
+use bindery_protocol::message::{PhysicalOffset, QueueOffset};
 use bytes::Bytes;
 use tracing::warn;
 
+use super::batch_queue::BatchQueue;
 use super::consume_queue::{ConsumeQueue, ENTRY, Entry};
 use super::inner::Inner;
 use super::mapped_file::MappedFile;
@@ -130,9 +131,17 @@ struct Reading<'a> {
     limits: ReadLimits,
     filter: &'a dyn EntryFilter,
     result: ReadResult,
+    /// Messages in the result; a batch counts as many as it holds.
+    taken: usize,
     last_file: Option<LastFile>,
     /// Offset of the file behind one that is gone from the log: entries below it need no look.
     skip_below: i64,
+}
+
+/// Of which kind a queue is.
+enum Queue {
+    Simple(Arc<ConsumeQueue>),
+    Batch(Arc<BatchQueue>),
 }
 
 /// Reads `queue_id` of `topic` from `from` on.
@@ -144,10 +153,21 @@ pub(super) fn read(
     limits: ReadLimits,
     filter: &dyn EntryFilter,
 ) -> ReadResult {
-    let Some(queue) = store.dispatcher.derived().queues.find(topic, queue_id) else {
-        return ReadResult::empty(ReadStatus::NoMatchedLogicQueue, 0, (0, 0));
+    let queues = &store.dispatcher.derived().queues;
+    let batches = (!queues.batches.is_empty())
+        .then(|| queues.batches.find(topic, queue_id))
+        .flatten();
+    let queue = match batches {
+        Some(batches) => Queue::Batch(batches),
+        None => match queues.find(topic, queue_id) {
+            Some(queue) => Queue::Simple(queue),
+            None => return ReadResult::empty(ReadStatus::NoMatchedLogicQueue, 0, (0, 0)),
+        },
     };
-    let range = (queue.min(), queue.max());
+    let range = match &queue {
+        Queue::Simple(queue) => (queue.min(), queue.max()),
+        Queue::Batch(queue) => (queue.min(), queue.max()),
+    };
     let (min, max) = range;
     let from = from.0;
     match from {
@@ -157,15 +177,19 @@ pub(super) fn read(
         _ if from > max => ReadResult::empty(ReadStatus::OffsetOverflowBadly, max, range),
         _ => {
             let result = ReadResult::empty(ReadStatus::NoMatchedMessage, from, range);
-            Reading {
+            let reading = Reading {
                 store,
                 limits,
                 filter,
                 result,
+                taken: 0,
                 last_file: None,
                 skip_below: i64::MIN,
+            };
+            match &queue {
+                Queue::Simple(queue) => reading.run(queue, from),
+                Queue::Batch(queue) => reading.run_batches(queue, from),
             }
-            .run(&queue, from)
         }
     }
 }
@@ -189,7 +213,7 @@ impl Reading<'_> {
                 break;
             }
             for bytes in entries.chunks_exact(ENTRY) {
-                going = self.take(Entry::read(bytes));
+                going = self.take(Entry::read(bytes), 1);
                 if !going {
                     break;
                 }
@@ -205,12 +229,40 @@ impl Reading<'_> {
         self.result
     }
 
-    /// Looks at one entry; `false` when the read is full and the entry belongs to the next one.
-    fn take(&mut self, entry: Entry) -> bool {
+    /// The same for batches: the one that holds `from` is given whole.
+    fn run_batches(mut self, queue: &BatchQueue, from: i64) -> ReadResult {
+        let look_at = (self.store.config.max_filter_message_size / ENTRY).max(self.limits.messages);
+        let entries = queue.entries(from, look_at).unwrap_or_else(|error| {
+            warn!(%error, topic = queue.topic(), queue_id = queue.id(), "batch queue cannot be read");
+            Vec::new()
+        });
+        let mut next = from;
+        for batch in entries {
+            let entry = Entry {
+                physical: PhysicalOffset(batch.physical),
+                size: batch.size,
+                tags_code: batch.tags_code,
+            };
+            let looked_at = usize::try_from(batch.base.saturating_sub(from)).unwrap_or(0);
+            let count = usize::try_from(batch.count).unwrap_or(1);
+            if looked_at >= look_at || !self.take(entry, count) {
+                break;
+            }
+            next = batch.after();
+        }
+        self.result.next = QueueOffset(next);
+        if next == from {
+            self.result.status = ReadStatus::OffsetFoundNull;
+        }
+        self.result
+    }
+
+    /// Looks at one entry, which stands for `count` messages; `false` when the read is full and the entry belongs to the next one.
+    fn take(&mut self, entry: Entry, count: usize) -> bool {
         let physical = entry.physical.0;
         let size = usize::try_from(entry.size).unwrap_or(0);
         let in_memory = self.store.in_memory(physical);
-        if self.is_full(size, in_memory) {
+        if self.is_full(size, count, in_memory) {
             return false;
         }
         self.result.suggest_slave = !in_memory;
@@ -230,13 +282,14 @@ impl Reading<'_> {
         if self.filter.matches_record(&record) {
             self.result.status = ReadStatus::Found;
             self.result.bytes += size;
+            self.taken += count;
             self.result.messages.push(record);
         }
         true
     }
 
-    fn is_full(&self, size: usize, in_memory: bool) -> bool {
-        let (messages, bytes) = (self.result.messages.len(), self.result.bytes);
+    fn is_full(&self, size: usize, count: usize, in_memory: bool) -> bool {
+        let (messages, bytes) = (self.taken, self.result.bytes);
         let config = &self.store.config;
         let (most_bytes, most_messages) = if in_memory {
             (
@@ -250,7 +303,8 @@ impl Reading<'_> {
             )
         };
         messages > 0
-            && (messages >= self.limits.messages.min(most_messages)
+            && (messages + count > self.limits.messages
+                || messages >= most_messages
                 || bytes + size > self.limits.bytes.min(most_bytes))
     }
 

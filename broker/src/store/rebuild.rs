@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
-use bindery_protocol::message::RecordView;
+use bindery_protocol::message::{RecordView, SysFlag};
 use tracing::{info, warn};
 
 use super::dispatch::Derived;
@@ -100,6 +100,30 @@ fn put(
     Ok(full)
 }
 
+/// The queues that a record is to be found in.
+fn keys(derived: &Derived, record: &RecordView<'_>) -> Vec<(String, i32)> {
+    let topic = record.topic_text().into_owned();
+    let light = derived.light_queues(&topic, record).into_iter();
+    let light = light.map(|(name, _)| (name, 0));
+    let own = (!derived.hides(&topic, record)).then(|| (topic.clone(), record.queue_id()));
+    light.chain(own).collect()
+}
+
+/// Builds all batch queues again from the records before `until`.
+pub(super) fn batches(
+    files: &[MappedFile],
+    derived: &Derived,
+    until: i64,
+) -> Result<(), StoreError> {
+    let begin = files.first().map_or(0, MappedFile::base);
+    records(files, begin, until, |_, record| {
+        if record.sys_flag().contains(SysFlag::INNER_BATCH) {
+            derived.put_queue(record)?;
+        }
+        Ok(true)
+    })
+}
+
 /// Builds damaged queues again from the records before `until`. One of which the log has no record stays as it is. Gives
 /// back the first record for which there was no room; the next start builds the queues again then.
 pub(super) fn queues(
@@ -116,13 +140,10 @@ pub(super) fn queues(
         return Ok(None);
     }
     let begin = files.first().map_or(0, MappedFile::base);
-    let key = |record: &RecordView<'_>| (record.topic_text().into_owned(), record.queue_id());
     let mut logged = HashSet::new();
     records(files, begin, until, |_, record| {
-        let key = key(record);
-        if damaged.contains_key(&key) {
-            logged.insert(key);
-        }
+        let keys = keys(derived, record).into_iter();
+        logged.extend(keys.filter(|key| damaged.contains_key(key)));
         Ok(logged.len() < damaged.len())
     })?;
     for (key, queue) in &damaged {
@@ -141,7 +162,7 @@ pub(super) fn queues(
     }
     let mut full = None;
     records(files, begin, until, |at, record| {
-        if logged.contains(&key(record)) {
+        if keys(derived, record).iter().any(|key| logged.contains(key)) {
             match derived.put_queue(record) {
                 Err(StoreError::Full { .. }) => full = Some(at),
                 put => put?,

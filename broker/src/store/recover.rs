@@ -14,9 +14,11 @@ use bindery_protocol::message::RecordView;
 use bindery_protocol::message::record::{MAGIC_V1, MAGIC_V2, RecordError};
 use tracing::{info, warn};
 
+use super::batch_queues::BatchQueues;
 use super::checkpoint::Checkpoint;
 use super::commit_log::Recovered;
 use super::config::StoreConfig;
+use super::deleted::Deleted;
 use super::dispatch::Derived;
 use super::error::StoreError;
 use super::index::{Distrusted, Index};
@@ -54,18 +56,38 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
         config.queue_file_size(),
         config.space.clone(),
     );
-    let queues = Queues::load(config.root.join("consumequeue"), open_files, last_stop)?;
+    let batch_files = QueueFiles::new(
+        config.open_queue_files,
+        config.batch_file_size(),
+        config.space.clone(),
+    );
+    let batch_dir = config.root.join("batchconsumequeue");
+    let lost_batches = !batch_dir.exists() && mentions_batch_topics(&config.root);
+    let batches = BatchQueues::load(batch_dir, batch_files)?;
+    let queues = Queues::load(
+        config.root.join("consumequeue"),
+        open_files,
+        batches,
+        last_stop,
+    )?;
     let checkpoint = Checkpoint::open(&config.root.join("checkpoint"))?;
     let (index, distrusted) = load_index(config, &checkpoint, last_stop)?.unzip();
     let derived = Derived {
         queues,
         index,
+        deleted: Deleted::open(&config.root)?,
+        light: config.light_queues.is_some(),
         delay_levels: config.delay_levels.clone(),
     };
+    finish_deletions(&derived)?;
     let from = match last_stop {
         LastStop::Clean => Start::clean(&files, derived.queues.highest_end()),
         LastStop::Unclean => Start::unclean(&files, trusted_time(config, &checkpoint)),
     };
+    if lost_batches {
+        // Before the scan: a queue takes no record older than its newest.
+        rebuild::batches(&files, &derived, from.dispatch_from.max(from.base(&files)))?;
+    }
     let distrusted = distrusted.unwrap_or_default();
     let behind = rebuild::distrusted(&files, &derived, distrusted, from.base(&files))?;
     let mut found = scan(&files, &from, behind, &derived, config)?;
@@ -78,6 +100,9 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
     for queue in derived.queues.all() {
         queue.truncate(found.end)?;
     }
+    for queue in derived.queues.batches.all() {
+        queue.truncate(found.end)?;
+    }
     let until = found.undispatched.unwrap_or(found.end);
     let behind = rebuild::cut_off(&files, &derived, found.end, until)?;
     found.undispatched = behind.or(found.undispatched);
@@ -86,6 +111,7 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
             .confirm
             .store(found.last_record, Ordering::Relaxed);
     }
+    derived.deleted.cut(found.end)?;
     cut(&mut files, found.end, last_stop)?;
     if files.is_empty() {
         derived.queues.delete_all()?;
@@ -95,6 +121,10 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
     }
     let start = files.first().map_or(0, MappedFile::base);
     for queue in derived.queues.all() {
+        queue.correct_min(start)?;
+        queue.settle();
+    }
+    for queue in derived.queues.batches.all() {
         queue.correct_min(start)?;
         queue.settle();
     }
@@ -116,6 +146,41 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
         checkpoint,
         dispatched,
     })
+}
+
+/// Whether the table of topics speaks of batch topics at all: their queues are searched for in the whole log then, should
+/// their folder be gone. Apache's broker takes the other queues' word for how far everything is.
+fn mentions_batch_topics(root: &std::path::Path) -> bool {
+    let mentions = |name: &str| {
+        let text = std::fs::read(root.join("config").join(name)).unwrap_or_default();
+        text.windows(7).any(|word| word == b"BatchCQ")
+    };
+    ["topics.json", "topics.json.bak", "topics.json.journal"]
+        .iter()
+        .any(|name| mentions(name))
+}
+
+/// Removes the queues of deleted topics that a crash left behind, before anything is put into them again.
+fn finish_deletions(derived: &Derived) -> Result<(), StoreError> {
+    for (topic, end) in derived.deleted.ends() {
+        let queues = derived.queues.all().into_iter();
+        let ends = queues
+            .filter(|queue| queue.topic() == topic)
+            .map(|queue| queue.highest_end());
+        let batches = derived.queues.batches.all().into_iter();
+        let batch_ends = batches
+            .filter(|queue| queue.topic() == topic)
+            .map(|queue| queue.highest_end());
+        // A topic made again since has younger entries, and its folder holds no others.
+        if ends
+            .chain(batch_ends)
+            .max()
+            .is_some_and(|newest| newest <= end)
+        {
+            derived.queues.delete_topic(&topic)?;
+        }
+    }
+    Ok(())
 }
 
 fn trusted_time(config: &StoreConfig, checkpoint: &Checkpoint) -> i64 {

@@ -35,7 +35,7 @@ pub(crate) fn resume(core: &Core, offset: PhysicalOffset) -> Result<(), Refusal>
     let appended = core
         .store
         .append(&message)
-        .map_err(|error| Refusal::append(error, core.config.max_message_size))?;
+        .map_err(|error| Refusal::append(&error, &core.store))?;
     let immunity = half
         .immunity
         .unwrap_or_else(|| immunity_millis(None, &core.config));

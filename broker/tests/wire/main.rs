@@ -8,6 +8,7 @@
 mod admin;
 mod clients;
 mod delivery;
+mod expiry;
 mod filters;
 mod operators;
 mod replies;

@@ -527,6 +527,7 @@ async fn an_undecided_message_of_apaches_broker_is_checked_as_there() {
         config.mapped_file_size_commit_log = 65_536;
         config.mapped_file_size_consume_queue = 400;
         config.mapped_file_size_timer_log = 4096;
+        config.mapper_file_size_batch_consume_queue = 920;
         config.max_hash_slot_num = 64;
         config.max_index_num = 100;
         config.max_message_size = 60_000;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use tracing::warn;
 
 use super::super::error::StoreError;
-use super::super::queue_files::{QueueFiles, QueueSerial, data_files};
+use super::super::queue_files::{QueueFiles, QueueSerial, checked_files};
 use super::super::recover::LastStop;
 use super::{ConsumeQueue, ENTRY, ENTRY_BYTES, Entry, State};
 
@@ -27,27 +27,7 @@ impl ConsumeQueue {
         last_stop: LastStop,
     ) -> Result<Self, StoreError> {
         let queue = Self::new(topic, id, dir, serial, files);
-        let size = queue.files.file_size();
-        let mut found = Vec::new();
-        let mut older = data_files(&queue.dir)?;
-        let last = older.pop();
-        for (base, path) in older.into_iter().chain(last.clone()) {
-            let length = std::fs::metadata(&path)
-                .map_err(|source| StoreError::io("read", &path, 0, source))?
-                .len();
-            if length == 0 && last.as_ref().is_some_and(|(newest, _)| *newest == base) {
-                queue.files.remove(queue.serial, &queue.dir, base)?;
-            } else if i64::try_from(length) == Ok(size) {
-                found.push(base);
-            } else {
-                let expected = u64::try_from(size).unwrap_or(0);
-                return Err(StoreError::FileLength {
-                    path,
-                    found: length,
-                    expected,
-                });
-            }
-        }
+        let found = checked_files(&queue.dir, queue.files.file_size())?;
         queue.recover(&found, last_stop)?;
         Ok(queue)
     }
@@ -193,7 +173,7 @@ impl ConsumeQueue {
         Ok(true)
     }
 
-    fn entry_in(&self, state: &State, n: i64) -> Result<Option<Entry>, StoreError> {
+    pub(super) fn entry_in(&self, state: &State, n: i64) -> Result<Option<Entry>, StoreError> {
         let mut bytes = [0; ENTRY];
         let Ok(written) = usize::try_from(n - state.tail_start) else {
             let (position, size) = (n.saturating_mul(ENTRY_BYTES), self.files.file_size());

@@ -41,6 +41,8 @@ fn golden(name: &str) -> Golden {
 fn config(root: &Path) -> StoreConfig {
     let mut config = small(root);
     config.commit_log_file_size = 65_536;
+    config.batch_queue_file_size = 920;
+    config.light_queues = Some(100);
     config
 }
 
@@ -63,11 +65,18 @@ fn queue(value: &Value) -> (&str, i32) {
     )
 }
 
-/// Batch queues belong to a later kind of topic and are left alone.
-fn is_simple(golden: &Golden, topic: &str) -> bool {
-    list(golden, "queues")
+/// How many messages; a batch counts as many as it holds.
+fn count(records: &[StoredMessage]) -> i64 {
+    let inner = |record: &StoredMessage| {
+        record
+            .properties
+            .get("INNER_NUM")
+            .map(|n| n.parse().unwrap())
+    };
+    records
         .iter()
-        .any(|queue| queue["topic"] == topic && queue["type"] == "SimpleCQ")
+        .map(|record| inner(record).unwrap_or(1))
+        .sum()
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -181,10 +190,7 @@ fn check_everything(golden: &Golden, store: &Store) {
     for expected in list(golden, "messages") {
         check_message(store, expected);
     }
-    for expected in list(golden, "queues")
-        .iter()
-        .filter(|queue| queue["type"] == "SimpleCQ")
-    {
+    for expected in list(golden, "queues") {
         let (topic, id) = queue(expected);
         let bounds = (store.min_offset(topic, id).0, store.max_offset(topic, id).0);
         assert_eq!(
@@ -193,7 +199,7 @@ fn check_everything(golden: &Golden, store: &Store) {
             "{expected}"
         );
         assert_eq!(
-            i64::try_from(drain(store, topic, id).len()).unwrap(),
+            count(&drain(store, topic, id)),
             bounds.1 - bounds.0,
             "{expected}"
         );
@@ -228,10 +234,7 @@ fn check_searches(golden: &Golden, store: &Store) {
 }
 
 fn check_pulls(golden: &Golden, store: &Store) {
-    for expected in list(golden, "pulls")
-        .iter()
-        .filter(|pull| is_simple(golden, pull["topic"].as_str().unwrap()))
-    {
+    for expected in list(golden, "pulls") {
         let (topic, id) = queue(expected);
         let filter = TagExpression::parse(expected["expression"].as_str().unwrap()).unwrap();
         let limits = ReadLimits::messages(usize::try_from(int(&expected["maxMsgNums"])).unwrap());
@@ -374,35 +377,84 @@ fn every_damaged_store_recovers_as_apache_recovers_it() {
     }
 }
 
-#[test]
-fn queues_and_index_rebuilt_from_the_log_are_apaches() {
+const DERIVED: [&str; 3] = ["consumequeue", "batchconsumequeue", "index"];
+
+/// Removes some derived folders of the clean store and compares what a start makes of it with all that was there.
+fn rebuilt_without(removed: &[&str]) {
     let golden = golden("clean");
-    let before = (
-        contents(&golden.root, "consumequeue"),
-        contents(&golden.root, "index"),
-    );
-    fs::remove_dir_all(golden.root.join("consumequeue")).unwrap();
-    fs::remove_dir_all(golden.root.join("index")).unwrap();
+    let before = DERIVED.map(|folder| contents(&golden.root, folder));
+    for folder in removed {
+        fs::remove_dir_all(golden.root.join(folder)).unwrap();
+    }
     let store = started(config(&golden.root));
     store.shutdown().unwrap();
-    let after = (
-        contents(&golden.root, "consumequeue"),
-        contents(&golden.root, "index"),
-    );
-    assert_eq!(
-        after.0.keys().collect::<Vec<_>>(),
-        before.0.keys().collect::<Vec<_>>()
-    );
-    assert!(after.0 == before.0, "consume queues differ");
-    assert_eq!(
-        after.1.keys().collect::<Vec<_>>(),
-        before.1.keys().collect::<Vec<_>>()
-    );
-    for (name, bytes) in &after.1 {
-        let differs = bytes
-            .iter()
-            .zip(&before.1[name])
-            .position(|(ours, apaches)| ours != apaches);
-        assert_eq!(differs, None, "{name} differs at this byte");
+    for (folder, before) in DERIVED.iter().zip(before) {
+        let after = contents(&golden.root, folder);
+        let names = (
+            after.keys().collect::<Vec<_>>(),
+            before.keys().collect::<Vec<_>>(),
+        );
+        assert_eq!(names.0, names.1, "{folder} without {removed:?}");
+        for (name, bytes) in &after {
+            let mut both = bytes.iter().zip(&before[name]);
+            let differs = both.position(|(ours, apaches)| ours != apaches);
+            assert_eq!(
+                differs, None,
+                "{name} differs at this byte without {removed:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn queues_and_index_rebuilt_from_the_log_are_apaches() {
+    rebuilt_without(&DERIVED);
+    rebuilt_without(&["consumequeue", "index"]);
+    rebuilt_without(&["batchconsumequeue"]);
+}
+
+#[test]
+fn expired_files_of_the_clean_store_go_as_apache_lets_them_go() {
+    let golden = golden("clean");
+    let case = &golden.expected["deletionCase"];
+    let old = std::time::SystemTime::now() - std::time::Duration::from_hours(5 * 24);
+    for file in case["expiredFiles"].as_array().unwrap() {
+        let path = golden.root.join(file.as_str().unwrap());
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(old).unwrap();
+    }
+    let mut config = config(&golden.root);
+    config.space = Space::switchable();
+    config.space.set_used(10);
+    let store = started(config);
+    store.delete_expired_soon();
+    assert_eq!(store.clean().log_files, 2);
+    let min = int(&case["minPhysOffset"]);
+    assert_eq!(store.stats().min_physical_offset.0, min);
+    for (queue, files) in case["queueFilesLeft"].as_object().unwrap() {
+        let dir = golden.root.join("consumequeue").join(queue);
+        let mut left: Vec<_> = fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(Value::from(left), *files, "{queue}");
+    }
+    let mut left = index_names(&golden.root);
+    left.sort();
+    assert_eq!(Value::from(left), case["indexFilesLeft"]);
+    for expected in case["queues"].as_array().unwrap() {
+        let (topic, id) = queue(expected);
+        let bounds = (store.min_offset(topic, id).0, store.max_offset(topic, id).0);
+        let wanted = (int(&expected["minOffset"]), int(&expected["maxOffset"]));
+        assert_eq!(bounds, wanted, "{expected}");
+        if bounds.0 > 0 {
+            let below = offset(bounds.0 - 1);
+            let read = store.read(topic, id, below, ReadLimits::messages(1), &Everything);
+            assert_eq!(
+                (read.status, read.next.0),
+                (ReadStatus::OffsetTooSmall, bounds.0)
+            );
+        }
     }
 }

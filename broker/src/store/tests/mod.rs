@@ -1,7 +1,9 @@
 //! Whole stores under test: what is appended comes back, over clean and unclean stops, and Apache's stores open here.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod expiry;
 mod golden;
+mod kinds;
 mod restart;
 mod running;
 

@@ -171,6 +171,52 @@ fn a_cut_log_takes_the_keys_of_lost_messages_out_of_the_index() {
 }
 
 #[test]
+fn a_deleted_topic_stays_deleted_whatever_is_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    fill(&store, 60);
+    store.append(&message("U", 0, b"other", b"")).unwrap();
+    store.delete_topic("T").unwrap();
+    drop(store);
+    let gone = |store: &Store| {
+        assert_eq!(store.topics(), ["U"]);
+        assert_eq!(
+            (store.max_offset("T", 0).0, store.max_offset("U", 0).0),
+            (0, 1)
+        );
+    };
+    // The last stop was unclean, and the checkpoint vouches for nothing: the whole log is dispatched again.
+    let store = started(small(folder.path()));
+    gone(&store);
+    store.shutdown().unwrap();
+    drop(store);
+    fs::remove_dir_all(folder.path().join("consumequeue")).unwrap();
+    let store = started(small(folder.path()));
+    gone(&store);
+    let again = store.append(&message("T", 0, b"new", b"")).unwrap();
+    assert_eq!(again.queue_offset.0, 0);
+    drop(store);
+    let store = started(small(folder.path()));
+    assert_eq!(
+        bodies(&store, "T", 0),
+        [b"new"],
+        "what came after the deletion is there"
+    );
+}
+
+#[test]
+fn a_deletion_cut_short_by_a_crash_is_finished_by_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = started(small(folder.path()));
+    fill(&store, 60);
+    store.bury_topic("T").unwrap();
+    drop(store);
+    let store = started(small(folder.path()));
+    assert_eq!(store.topics(), Vec::<String>::new());
+    assert!(!folder.path().join("consumequeue/T").exists());
+}
+
+#[test]
 fn a_topic_made_anew_keeps_its_new_messages_over_a_crash() {
     // How many messages the first topic and the second had; some fill several queue files.
     for (old, new) in [(3, 1), (100, 1), (100, 25), (3, 60), (41, 40)] {
