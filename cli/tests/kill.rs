@@ -4,6 +4,9 @@
 //! senders ─▶ bindery up ─ SIGKILL ─▶ bindery up (recovers) ─▶ read every queue ─▶ each acknowledged message once, in its place
 //! ```
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#[path = "delay/mod.rs"]
+mod delay;
+
 use std::{
     collections::HashMap,
     path::Path,

@@ -5,7 +5,7 @@ use bindery_protocol::{
     codes::{RequestCode, ResponseCode},
     frame::{Frame, HeaderError, Request},
     headers::{CreateTopicHeader, PullHeader, PullReply, SendHeader, SendReply},
-    message::{StoredMessage, record},
+    message::{StoredMessage, property, record},
 };
 use bindery_remoting::{ConnectOptions, Connection, RemotingError, Responder, Service};
 
@@ -95,12 +95,39 @@ impl Wire {
     /// # Errors
     /// No answer or a refusal.
     pub async fn send(&self, topic: &str, queue: i32, body: &str) -> Result<Stored, WireError> {
+        self.send_with(topic, queue, body, None).await
+    }
+
+    /// Sends one message that is to be delivered to a queue after a delay level, and waits until it is acknowledged. Its place is
+    /// that in the queue of the level.
+    ///
+    /// # Errors
+    /// No answer or a refusal.
+    pub async fn send_later(
+        &self,
+        topic: &str,
+        queue: i32,
+        body: &str,
+        level: i32,
+    ) -> Result<Stored, WireError> {
+        let properties = format!("{}\u{1}{level}\u{2}", property::DELAY);
+        self.send_with(topic, queue, body, Some(properties)).await
+    }
+
+    async fn send_with(
+        &self,
+        topic: &str,
+        queue: i32,
+        body: &str,
+        properties: Option<String>,
+    ) -> Result<Stored, WireError> {
         let header = SendHeader {
             producer_group: Cow::Borrowed("wire"),
             topic: Cow::Borrowed(topic),
             default_topic: Cow::Borrowed("TBW102"),
             default_topic_queue_nums: 4,
             queue_id: queue,
+            properties: properties.map(Cow::Owned),
             ..SendHeader::default()
         };
         let request = Request::new(RequestCode::SEND_MESSAGE_V2)
