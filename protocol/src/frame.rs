@@ -190,7 +190,7 @@ pub enum FrameError {
 }
 
 /// Why a typed header can't be read from a frame.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
     /// A mandatory field is absent.

@@ -28,7 +28,7 @@ mod transaction;
 
 pub use admin::*;
 pub use client::*;
-pub use field::FieldValue;
+pub use field::{FieldInfo, FieldKind, FieldValue};
 pub use group::*;
 pub use offset::*;
 pub use pop::*;
@@ -41,6 +41,9 @@ pub use transaction::*;
 
 /// A typed header: read in one pass over the ext fields, written as strings.
 pub trait WireHeader<'a>: Sized {
+    /// Its fields, as its table lists them.
+    const FIELDS: &'static [FieldInfo];
+
     /// Reads it from the fields of a frame.
     ///
     /// # Errors
@@ -52,6 +55,8 @@ pub trait WireHeader<'a>: Sized {
 
 /// No fields.
 impl<'a> WireHeader<'a> for () {
+    const FIELDS: &'static [FieldInfo] = &[];
+
     fn read(_: ExtFields<'a>) -> Result<Self, HeaderError> {
         Ok(())
     }
@@ -60,4 +65,4 @@ impl<'a> WireHeader<'a> for () {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

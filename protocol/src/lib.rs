@@ -15,3 +15,6 @@ pub mod headers;
 pub mod message;
 pub mod names;
 pub mod pop;
+
+#[cfg(test)]
+mod fuzz;

@@ -23,6 +23,15 @@ pub enum BodyError {
     /// It is not the JSON that was expected.
     #[error("body is not the expected JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// A field of it is not what was expected.
+    #[error("the body's field `{path}` is not as expected: {source}")]
+    Field {
+        /// Way to the field, as in `producerDataSet[0].groupName`.
+        path: String,
+        /// What is wrong; it counts bytes of the standardised text.
+        #[source]
+        source: serde_json::Error,
+    },
     /// It does not inflate.
     #[error("compressed body does not inflate")]
     Inflate(#[source] io::Error),
@@ -55,9 +64,22 @@ pub enum NumericKeys {
 /// Reads a body, or a configuration file in the same dialect.
 ///
 /// # Errors
-/// [`BodyError::Json`] when it is not the JSON of a `T`; positions in it count the bytes of the standardised text.
+/// [`BodyError::Field`] and [`BodyError::Json`] when it is not the JSON of a `T`.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyError> {
-    Ok(serde_json::from_slice(&standardise(bytes))?)
+    let text = standardise(bytes);
+    serde_json::from_slice(&text).map_err(|error| named::<T>(&text, error))
+}
+
+/// The error with the field it is about. Read a second time for that, so that good bodies pay nothing.
+fn named<T: DeserializeOwned>(text: &[u8], error: serde_json::Error) -> BodyError {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+        Err(found) if found.path().iter().next().is_some() => BodyError::Field {
+            path: found.path().to_string(),
+            source: found.into_inner(),
+        },
+        _ => BodyError::Json(error),
+    }
 }
 
 /// Writes a body: compact, numeric keys quoted, object keys raw.

@@ -4,10 +4,39 @@ use std::borrow::Cow;
 
 use crate::frame::{ExtText, ExtWriter, HeaderError};
 
+/// What the text of a field has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// Anything.
+    Text,
+    /// A 32-bit integer.
+    I32,
+    /// A 64-bit integer.
+    I64,
+    /// A boolean: any text, most of them false.
+    Bool,
+}
+
+/// One field of a header, as its table says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldInfo {
+    /// Name on the wire.
+    pub name: &'static str,
+    /// Whether a request without it is refused.
+    pub mandatory: bool,
+    /// What its text has to be.
+    pub kind: FieldKind,
+}
+
 /// A value that travels as the text of an ext field.
 pub trait FieldValue<'a>: Sized {
     /// The same type without borrows.
     type Owned: 'static;
+
+    /// Whether a request without the field is refused, unless its header gives it a default.
+    const MANDATORY: bool = true;
+    /// What its text has to be.
+    const KIND: FieldKind;
 
     /// Parses the text of the field; `None` when the text counts as absent.
     ///
@@ -32,6 +61,7 @@ pub trait FieldValue<'a>: Sized {
 
 impl<'a> FieldValue<'a> for Cow<'a, str> {
     type Owned = Cow<'static, str>;
+    const KIND: FieldKind = FieldKind::Text;
 
     fn parse(_: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError> {
         Ok(Some(text.text()))
@@ -47,9 +77,10 @@ impl<'a> FieldValue<'a> for Cow<'a, str> {
 }
 
 macro_rules! integers {
-    ($($int:ty, $expected:literal;)*) => {$(
+    ($($int:ty, $kind:ident, $expected:literal;)*) => {$(
         impl<'a> FieldValue<'a> for $int {
             type Owned = Self;
+            const KIND: FieldKind = FieldKind::$kind;
 
             fn parse(field: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError> {
                 if text.is_empty() {
@@ -73,12 +104,13 @@ macro_rules! integers {
 }
 
 integers! {
-    i32, "32-bit integer";
-    i64, "64-bit integer";
+    i32, I32, "32-bit integer";
+    i64, I64, "64-bit integer";
 }
 
 impl<'a> FieldValue<'a> for bool {
     type Owned = Self;
+    const KIND: FieldKind = FieldKind::Bool;
 
     /// As Java: `true` in any case, else false. The C++ client writes `1`.
     fn parse(_: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError> {
@@ -99,6 +131,8 @@ impl<'a> FieldValue<'a> for bool {
 
 impl<'a, V: FieldValue<'a>> FieldValue<'a> for Option<V> {
     type Owned = Option<V::Owned>;
+    const MANDATORY: bool = false;
+    const KIND: FieldKind = V::KIND;
 
     fn parse(field: &'static str, text: ExtText<'a>) -> Result<Option<Self>, HeaderError> {
         Ok(Some(V::parse(field, text)?))

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::{FieldValue, WireHeader};
+use super::{FieldInfo, FieldKind, FieldValue, WireHeader};
 use crate::frame::{ExtFields, ExtText, ExtWriter, HeaderError};
 
 /// Codes 10 and 324 (spelled-out names), 310, 320 and 325 (letters): read from both, written as letters.
@@ -76,7 +76,33 @@ fn position(name: ExtText<'_>) -> Option<usize> {
     }
 }
 
+/// One row of [`SendHeader`]'s table.
+const fn field(name: &'static str, mandatory: bool, kind: FieldKind) -> FieldInfo {
+    FieldInfo {
+        name,
+        mandatory,
+        kind,
+    }
+}
+
 impl<'a> WireHeader<'a> for SendHeader<'a> {
+    const FIELDS: &'static [FieldInfo] = &[
+        field(NAMES[0], true, FieldKind::Text),
+        field(NAMES[1], true, FieldKind::Text),
+        field(NAMES[2], true, FieldKind::Text),
+        field(NAMES[3], true, FieldKind::I32),
+        field(NAMES[4], true, FieldKind::I32),
+        field(NAMES[5], true, FieldKind::I32),
+        field(NAMES[6], true, FieldKind::I64),
+        field(NAMES[7], true, FieldKind::I32),
+        field(NAMES[8], false, FieldKind::Text),
+        field(NAMES[9], false, FieldKind::I32),
+        field(NAMES[10], false, FieldKind::Bool),
+        field(NAMES[11], false, FieldKind::I32),
+        field(NAMES[12], false, FieldKind::Bool),
+        field(NAMES[13], false, FieldKind::Text),
+    ];
+
     fn read(fields: ExtFields<'a>) -> Result<Self, HeaderError> {
         let (mut group, mut topic, mut default_topic, mut default_queues) =
             (None, None, None, None);

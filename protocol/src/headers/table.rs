@@ -17,6 +17,16 @@ macro_rules! wire_name {
     }};
 }
 
+/// Whether a field is mandatory: not with a default, else what its type says.
+macro_rules! wire_mandatory {
+    ($ty:ty) => {
+        <$ty as $crate::headers::FieldValue<'_>>::MANDATORY
+    };
+    ($ty:ty, $default:expr) => {
+        false
+    };
+}
+
 /// The value of an absent field: as given, else what its type says.
 macro_rules! wire_absent {
     ($name:expr) => {
@@ -55,6 +65,14 @@ macro_rules! header {
         }
 
         impl<$lt> $crate::headers::WireHeader<$lt> for $name $($params)* {
+            const FIELDS: &'static [$crate::headers::FieldInfo] = &[$(
+                $crate::headers::FieldInfo {
+                    name: wire_name!($field $($wire)?),
+                    mandatory: wire_mandatory!($ty $(, $default)?),
+                    kind: <$ty as $crate::headers::FieldValue<'_>>::KIND,
+                },
+            )*];
+
             fn read(fields: $crate::frame::ExtFields<$lt>) -> Result<Self, $crate::frame::HeaderError> {
                 $(let mut $field: Option<$ty> = None;)*
                 for (name, value) in fields {

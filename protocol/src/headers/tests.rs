@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+pub(crate) mod fields;
+
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::*;
@@ -253,4 +255,24 @@ fn oddly_spelled_fields_keep_their_spelling() {
     };
     let frame = Frame::of_request(&request, 0, false);
     assert_eq!(frame.ext("proxyFrowardClientId").as_deref(), Some("c"));
+}
+
+#[test]
+fn l06_the_short_form_may_leave_out_what_java_defaults() {
+    let mut request = Request::new(RequestCode::SEND_MESSAGE_V2);
+    for (name, value) in ["a", "b", "c", "d", "e", "f", "g", "h"]
+        .into_iter()
+        .zip(["PG", "T", "TBW102", "4", "0", "0", "7", "0"])
+    {
+        request.ext.put(name, value);
+    }
+    let frame = Frame::of_request(&request, 0, false);
+    let header: SendHeader<'_> = frame.header().unwrap();
+    assert_eq!(header.properties, None);
+    assert_eq!(header.reconsume_times, None);
+    assert_eq!(
+        (header.unit_mode, header.max_reconsume_times, header.batch),
+        (None, None, None)
+    );
+    assert_eq!(header.broker_name, None);
 }
