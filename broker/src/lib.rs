@@ -16,6 +16,7 @@ pub mod config;
 mod hold;
 mod keep;
 mod limits;
+mod listing;
 mod lock;
 pub mod namesrv;
 mod offset;
@@ -36,6 +37,7 @@ mod topic;
 mod transaction;
 
 pub use config::{BrokerConfig, FlushDiskType};
+pub use listing::{ConfigKey, Standing};
 pub use namesrv::{NameServer, NameServerConfig};
 pub use server::{Broker, BrokerError};
 pub use table::TableError;

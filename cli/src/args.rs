@@ -45,6 +45,9 @@ pub(crate) struct NamesrvArgs {
     /// Configuration with Apache's keys; what is given on the command line wins.
     #[arg(short = 'c', value_name = "namesrv.conf")]
     pub(crate) config: Option<PathBuf>,
+    /// Prints every key with its meaning, its default and the value it would have, and ends.
+    #[arg(long)]
+    pub(crate) print_config: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -61,6 +64,9 @@ pub(crate) struct BrokerArgs {
     /// Configuration with Apache's keys; what is given on the command line wins.
     #[arg(short = 'c', value_name = "broker.conf")]
     pub(crate) config: Option<PathBuf>,
+    /// Prints every key with its meaning, its default and the value it would have, and ends.
+    #[arg(long)]
+    pub(crate) print_config: bool,
 }
 
 /// `HOST:PORT`, where the host may be a name.

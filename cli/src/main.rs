@@ -27,6 +27,8 @@ enum CliError {
     NameServer(#[from] NameServerError),
     #[error("the broker could not start or stop")]
     Broker(#[from] BrokerError),
+    #[error("the configuration can't be printed")]
+    Print(#[source] std::io::Error),
     #[error("signals can't be waited for")]
     Signal(#[source] std::io::Error),
 }

@@ -1,5 +1,6 @@
 //! The three servers: start, say so in one line, wait for a signal, stop cleanly.
 use std::{
+    io::Write as _,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
@@ -50,6 +51,9 @@ pub(crate) async fn namesrv(args: NamesrvArgs) -> Result<(), CliError> {
     if let Some(listen) = args.listen {
         config.listen = listen;
     }
+    if args.print_config {
+        return print(&config.describe());
+    }
     let signals = Signals::catch()?;
     let namesrv = NameServer::start(config).await?;
     println!("bindery is ready: name server {}", namesrv.local_addr());
@@ -66,6 +70,9 @@ pub(crate) async fn broker(args: BrokerArgs) -> Result<(), CliError> {
     if let Some(name_servers) = args.name_servers {
         config.namesrv_addr = name_servers;
     }
+    if args.print_config {
+        return print(&config.describe());
+    }
     let signals = Signals::catch()?;
     let (name, store) = (
         config.broker_name.clone(),
@@ -78,6 +85,14 @@ pub(crate) async fn broker(args: BrokerArgs) -> Result<(), CliError> {
         store.display()
     );
     signals.then(async { Ok(broker.shutdown().await?) }).await
+}
+
+/// Prints a text; whoever stopped reading it (`| head`) has seen enough.
+fn print(text: &str) -> Result<(), CliError> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CliError::Print(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Loopback and a folder here; over that the file; over that the command line.

@@ -5,9 +5,8 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use bindery_remoting::Clock;
 
-use crate::store::Space;
-
 use super::{BrokerRole, FlushDiskType, Hours, Percent, defaults, value::Value};
+use crate::{listing::ConfigKey, store::Space};
 
 macro_rules! keys {
     ($( $(#[doc = $doc:literal])* $field:ident: $ty:ty = $default:expr, $key:literal; )*) => {
@@ -53,6 +52,11 @@ macro_rules! keys {
                     }), )*
                     _ => None,
                 }
+            }
+
+            /// All keys with a field and what they mean, in the table's order.
+            pub(super) fn documented() -> Vec<ConfigKey> {
+                vec![$( ConfigKey::obeyed($key, &[$($doc),*]) ),*]
             }
 
             /// All keys with a field, as (Apache's name, text).
@@ -162,7 +166,7 @@ keys! {
     broker_role: BrokerRole = BrokerRole::AsyncMaster, "brokerRole";
     /// Port for slaves; 0 (default) takes the listening port + 1.
     ha_listen_port: u16 = 0, "haListenPort";
-    /// Folder of everything stored.
+    /// Folder of everything stored; default `store` in the home folder, for the command `bindery-store` where it is called.
     store_path_root_dir: PathBuf = defaults::scratch_store(), "storePathRootDir";
     /// Folder of the commit log; empty (default) takes `commitlog` in the root folder.
     store_path_commit_log: PathBuf = PathBuf::new(), "storePathCommitLog";
@@ -205,7 +209,7 @@ keys! {
     max_filter_message_size: u32 = 16_000, "maxFilterMessageSize";
     /// Most messages of a query by unique key; default 32.
     default_query_max_num: i32 = 32, "defaultQueryMaxNum";
-    /// Delays of levels 1, 2, …: numbers with s, m, h or d, separated by blanks.
+    /// Delays of levels 1, 2, …: numbers with s, m, h or d, separated by blanks; default 18 levels from 1s to 2h.
     message_delay_level: String = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h".into(), "messageDelayLevel";
     /// Whether half messages are refused; default false.
     reject_transaction_message: bool = false, "rejectTransactionMessage";

@@ -16,6 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::listing::{self, ConfigKey};
 use crate::properties::{self, Mistake, Problem, Properties, PropertiesError};
 
 pub use keys::BrokerConfig;
@@ -170,6 +171,47 @@ impl BrokerConfig {
         properties::render(all.iter().map(|(key, value)| (*key, value.as_str())))
     }
 
+    /// Every key with its meaning, default and present value, as a properties text: what `--print-config` prints.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        listing::print(&Self::keys(), &self.render())
+    }
+
+    /// Every key and what it means: those acted on in the table's order, then those kept for Apache's brokers, sorted.
+    #[must_use]
+    pub fn keys() -> Vec<ConfigKey> {
+        let mut keys = vec![
+            ConfigKey::obeyed(
+                "listenPort",
+                &["Port to listen on, 0 for any free one; default 10911."],
+            ),
+            ConfigKey::obeyed(
+                "bindAddress",
+                &["Address to listen on; default 0.0.0.0, for the command 127.0.0.1."],
+            ),
+        ];
+        keys.extend(Self::documented());
+        let kept = other_defaults().map(|(name, default)| ConfigKey::kept(name, default));
+        keys.extend(kept);
+        let defaults = Self::default().typed();
+        for key in &mut keys {
+            if !key.meaning.contains("default")
+                && let Some((_, default)) = defaults.iter().find(|(name, _)| *name == key.name)
+            {
+                key.meaning.push_str(" Default ");
+                key.meaning.push_str(default);
+                key.meaning.push('.');
+            }
+            for (_, value) in UNSUPPORTED.iter().filter(|(name, _)| *name == key.name) {
+                key.meaning.push_str(" The value `");
+                key.meaning.push_str(value);
+                key.meaning
+                    .push_str("` is refused: it is not supported yet.");
+            }
+        }
+        keys
+    }
+
     /// All keys that [`BrokerConfig::set`] knows, sorted.
     #[must_use]
     pub fn key_names() -> Vec<&'static str> {
@@ -279,6 +321,27 @@ mod tests {
             "{}",
             mistakes[1]
         );
+    }
+
+    #[test]
+    fn every_key_is_printed_with_meaning_and_default_and_the_text_reads_back() {
+        let mut config = BrokerConfig::default();
+        config.set("brokerName", "mine").unwrap();
+        config.set("transferMsgByHeap", "false").unwrap();
+        let text = config.describe();
+        assert!(
+            text.contains("\nbrokerName=mine\n") && text.contains("\ntransferMsgByHeap=false\n")
+        );
+        let mut again = BrokerConfig::default();
+        assert_eq!(again.apply(&Properties::parse(&text).unwrap()), []);
+        assert_eq!(again.render(), config.render());
+        let mut names: Vec<_> = BrokerConfig::keys().iter().map(|key| key.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, BrokerConfig::key_names());
+        for key in BrokerConfig::keys() {
+            let tells = key.meaning.to_lowercase().contains("default");
+            assert!(tells, "{}", key.name);
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::{
 use bindery_remoting::Clock;
 
 use super::{NameServerError, refusal::Refusal};
+use crate::listing::{self, ConfigKey};
 use crate::properties::{self, Mistake, Problem, Properties};
 
 /// Keys that Apache's 5.3.3 name server has besides those of the table below, with its defaults: they concern threads,
@@ -155,6 +156,10 @@ macro_rules! settings {
                 }
             }
 
+            fn documented() -> Vec<ConfigKey> {
+                vec![$( ConfigKey::obeyed($key, &[$($doc),*]) ),*]
+            }
+
             fn typed(&self) -> Vec<(&'static str, String)> {
                 vec![$( ($key, self.$field.render()) ),*]
             }
@@ -167,7 +172,7 @@ settings! {
     kv_config_path: Option<PathBuf> = None, "kvConfigPath";
     /// File that is rewritten when the configuration is changed by request; none (default): changes last until the stop.
     config_store_path: Option<PathBuf> = None, "configStorePath";
-    /// Further keys that no request may change, separated by semicolons.
+    /// Further keys that no request may change, separated by semicolons; default those that name files.
     config_black_list: String = "configBlackList;configStorePath;kvConfigPath".to_owned(), "configBlackList";
     /// Whether routes carry the order configuration of their topic; default false.
     order_message_enable: bool = false, "orderMessageEnable";
@@ -248,6 +253,37 @@ impl NameServerConfig {
         }
         *self = changed;
         Ok(())
+    }
+
+    /// Every key with its meaning, default and present value, as a properties text: what `--print-config` prints.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        listing::print(&Self::keys(), &self.render())
+    }
+
+    /// Every key and what it means: those acted on, then those kept for Apache's name servers.
+    #[must_use]
+    pub fn keys() -> Vec<ConfigKey> {
+        let mut keys = vec![
+            ConfigKey::obeyed(
+                "listenPort",
+                &["Port to listen on, 0 for any free one; default 9876."],
+            ),
+            ConfigKey::obeyed(
+                "bindAddress",
+                &["Address to listen on; default 0.0.0.0, for the command 127.0.0.1."],
+            ),
+        ];
+        keys.extend(Self::documented());
+        for (name, default) in KEPT {
+            let mut key = ConfigKey::kept(name, default);
+            if MISSING.contains(name) {
+                key.meaning
+                    .push_str(" The value `true` is refused: it is not supported yet.");
+            }
+            keys.push(key);
+        }
+        keys
     }
 
     /// All keys with their values, sorted, in the syntax of a properties file.
@@ -357,6 +393,22 @@ mod tests {
         let mut copy = NameServerConfig::default();
         assert_eq!(copy.apply(&properties), []);
         assert_eq!(copy.render(), text);
+    }
+
+    #[test]
+    fn every_key_is_printed_with_meaning_and_default_and_the_text_reads_back() {
+        let config = NameServerConfig {
+            wait_seconds_for_service: 7,
+            ..NameServerConfig::default()
+        };
+        let text = config.describe();
+        assert!(text.contains("\nwaitSecondsForService=7\n"), "{text}");
+        let mut copy = NameServerConfig::default();
+        assert_eq!(copy.apply(&Properties::parse(&text).unwrap()), []);
+        assert_eq!(copy.render(), config.render());
+        for key in NameServerConfig::keys() {
+            assert!(key.meaning.contains("default"), "{}", key.name);
+        }
     }
 
     #[test]

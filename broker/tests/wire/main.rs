@@ -8,8 +8,11 @@
 mod admin;
 mod clients;
 mod delivery;
+mod docs;
 mod expiry;
 mod filters;
+mod fuzz;
+mod limits;
 mod operators;
 mod replies;
 mod restart;

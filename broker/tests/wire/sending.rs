@@ -108,18 +108,6 @@ async fn refusals_come_with_apaches_codes_and_still_tell_region_and_trace() {
 }
 
 #[tokio::test]
-async fn the_body_limit_is_exact() {
-    let fixture = Fixture::with(|config| config.max_message_size = 1000).await;
-    let peer = fixture.peer().await;
-    peer.send("T", 0, &"b".repeat(1000), "").await;
-    peer.refused(
-        send_request("T", 0, &"b".repeat(1001), ""),
-        ResponseCode::MESSAGE_ILLEGAL,
-    )
-    .await;
-}
-
-#[tokio::test]
 async fn an_unknown_topic_is_made_unless_that_is_off() {
     let fixture = Fixture::with(|config| config.auto_create_topic_enable = false).await;
     let peer = fixture.peer().await;
