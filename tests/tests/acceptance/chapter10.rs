@@ -117,6 +117,39 @@ pub(crate) async fn broker_down(stage: Stage) -> String {
     )
 }
 
+/// `sync: false` and no retries: one try, and the future has the error.
+pub(crate) async fn broker_down_async(stage: Stage) -> String {
+    let asynchronous = "spring.cloud.stream.rocketmq.bindings.output-order.producer.sync: false";
+    let Some(server) = stage.name_server().map(str::to_owned) else {
+        return "not run: the broker in memory has no outages".to_owned();
+    };
+    let tries = Tries::default();
+    let topic = stage.own("test-topic3");
+    let downs = [
+        Phantom::join(&server, &stage.own("yy-test-topic"), &topic, &tries).await,
+        Phantom::join(&server, &stage.own("zz-test-topic"), &topic, &tries).await,
+    ];
+    let app = stage
+        .app(&[SENDING, asynchronous])
+        .output("output-order")
+        .start()
+        .await
+        .unwrap();
+    let began = Instant::now();
+    let message = Message::new(order(1, "none up"));
+    let failed = app.bridge().send("output-order", message).await;
+    let error = failed.unwrap_err();
+    let took = began.elapsed();
+    assert!(took < SEND_TIMEOUT + SLACK, "{took:?}");
+    let sequence = tries.all();
+    assert_eq!(sequence.len(), 1, "{sequence:?}");
+    app.shutdown().await.unwrap();
+    for down in downs {
+        down.leave().await;
+    }
+    format!("one try, error in the future after {took:.2?}: {error}")
+}
+
 /// An input whose handler always fails, and one that gets its dead letters.
 fn failing_yaml(consumer: &str) -> String {
     format!(

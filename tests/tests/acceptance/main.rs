@@ -77,6 +77,7 @@ fn rows() -> Vec<Row> {
         7 "transaction-restart" Any => chapter07::another_instance_answers;
         9 "start-by-time" Any => chapter09::start_by_time;
         10 "broker-down" None => chapter10::broker_down;
+        10 "broker-down-async" None => chapter10::broker_down_async;
         10 "redeliveries-default" Any => chapter10::redeliveries_default;
         10 "redeliveries-two" Any => chapter10::redeliveries_two;
         10 "redeliveries-none" Any => chapter10::redeliveries_none;

@@ -149,7 +149,6 @@ async fn send(producer: Producer, topic: String, until: Instant) -> u32 {
 /// Joins, leaves and kills, one every two seconds, the same way each time.
 fn change(crowd: &mut Crowd, step: u32) {
     match step % 5 {
-        0 | 2 if crowd.present.len() < MEMBERS => crowd.join(),
         1 if crowd.present.len() > 1 => crowd.leave(),
         4 if crowd.present.len() > 1 => crowd.kill(),
         _ if crowd.present.len() < MEMBERS => crowd.join(),
