@@ -106,7 +106,7 @@ async fn binding(
     (StatusCode::OK, Json(Value::Array(named)))
 }
 
-fn all(context: &AppContext) -> Vec<Value> {
+pub(crate) fn all(context: &AppContext) -> Vec<Value> {
     let Some(bindings) = context.extension::<Bindings>() else {
         return Vec::new();
     };

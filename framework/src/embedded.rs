@@ -30,7 +30,9 @@ mod running {
     #[derive(Debug)]
     pub(crate) struct Embedded {
         name_server: NameServer,
-        broker: Broker,
+        /// `None` while it is made to be down.
+        broker: Option<Broker>,
+        settings: BrokerConfig,
     }
 
     impl Embedded {
@@ -47,18 +49,22 @@ mod running {
             .await
             .map_err(|source| failed("name server", source))?;
             let started = match broker_config(config, host, name_server.local_addr()) {
-                Ok(settings) => Broker::start(settings)
+                Ok(settings) => Broker::start(settings.clone())
                     .await
+                    .map(|broker| (settings, broker))
                     .map_err(|source| failed("broker", source)),
                 Err(error) => Err(error),
             };
             match started {
-                Ok(broker) => {
+                Ok((mut settings, broker)) => {
+                    // Started again it is found where it was.
+                    settings.listen = broker.local_addr();
                     tracing::info!(name_server = %name_server.local_addr(), broker = %broker.local_addr(),
                         store = %config.store_dir.display(), "embedded broker started");
                     Ok(Self {
                         name_server,
-                        broker,
+                        broker: Some(broker),
+                        settings,
                     })
                 }
                 Err(error) => {
@@ -73,13 +79,29 @@ mod running {
             self.name_server.local_addr().to_string()
         }
 
+        /// Stops the broker alone; without effect while it is stopped.
+        pub(crate) async fn stop_broker(&mut self) -> Result<()> {
+            match self.broker.take() {
+                Some(broker) => broker
+                    .shutdown()
+                    .await
+                    .map_err(|source| failed("broker", source)),
+                None => Ok(()),
+            }
+        }
+
+        /// Starts the broker again, on the same port and store; without effect while it runs.
+        pub(crate) async fn start_broker(&mut self) -> Result<()> {
+            if self.broker.is_none() {
+                let started = Broker::start(self.settings.clone()).await;
+                self.broker = Some(started.map_err(|source| failed("broker", source))?);
+            }
+            Ok(())
+        }
+
         /// Stops both and leaves a clean store.
-        pub(crate) async fn stop(self) -> Result<()> {
-            let stopped = self
-                .broker
-                .shutdown()
-                .await
-                .map_err(|source| failed("broker", source));
+        pub(crate) async fn stop(mut self) -> Result<()> {
+            let stopped = self.stop_broker().await;
             self.name_server.shutdown().await;
             stopped
         }
@@ -163,6 +185,22 @@ mod missing {
         }
 
         pub(crate) fn name_server(&self) -> String {
+            match *self {}
+        }
+
+        #[expect(
+            clippy::unused_async,
+            reason = "the same signature as with the feature"
+        )]
+        pub(crate) async fn stop_broker(&mut self) -> Result<()> {
+            match *self {}
+        }
+
+        #[expect(
+            clippy::unused_async,
+            reason = "the same signature as with the feature"
+        )]
+        pub(crate) async fn start_broker(&mut self) -> Result<()> {
             match *self {}
         }
 

@@ -22,12 +22,14 @@ pub mod message;
 pub mod partition;
 pub mod prelude;
 pub mod registry;
+pub mod testing;
 pub mod transaction;
 
 mod actuator;
 mod embedded;
 mod log;
 mod main_entry;
+mod pace;
 mod pipeline;
 mod signals;
 mod web;
@@ -38,7 +40,7 @@ pub mod __private;
 
 pub use app::{App, AppBuilder, AppHandle};
 pub use bindery_macros::{
-    bindings, main, partition_key_extractor, partition_selector, send_to, stream_listener,
+    bindings, main, partition_key_extractor, partition_selector, send_to, stream_listener, test,
     transaction_listener,
 };
 pub use binding::{Bound, Input, Output, SendError, SendReceipt, StreamBridge};

@@ -24,6 +24,7 @@ use crate::error::BoxError;
 use crate::handler::{AppContext, Delivery, Failure, MessageContext, Reply, Verdict};
 use crate::headers::names;
 use crate::message::Message;
+use crate::pace::Pace;
 use crate::registry::{Handler, OnUnmatched};
 
 /// The way of the messages of one input.
@@ -34,6 +35,8 @@ pub(crate) struct Pipeline {
     pub(crate) app: Arc<AppContext>,
     /// Cancelled when the application stops: pauses between attempts end at once.
     pub(crate) stop: CancellationToken,
+    /// The time of pauses between attempts.
+    pub(crate) pace: Pace,
 }
 
 /// A handler with the outputs its answers go to.
@@ -156,7 +159,7 @@ impl Pipeline {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Err(Unhandled::Stopping),
-            () = tokio::time::sleep(pause) => Ok(()),
+            () = self.pace.pause(pause) => Ok(()),
         }
     }
 

@@ -18,5 +18,6 @@ pub use crate::registry::{
 };
 pub use crate::registry::{KeyExtractorDescriptor, PartitionSelectorDescriptor};
 pub use crate::registry::{TransactionListenerDescriptor, make_transaction_listener};
+pub use crate::testing::entry::{TestSource, run_test};
 
 pub use crate::handler::{header_argument, header_or_default, optional_header, payload_argument};

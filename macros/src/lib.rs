@@ -17,6 +17,7 @@ mod keys;
 mod listener;
 mod main_function;
 mod partition;
+mod test_function;
 mod transaction_listener;
 
 /// Makes a struct a source of bindings: each field is connected to the binding that its attribute names.
@@ -112,4 +113,24 @@ pub fn partition_selector(arguments: TokenStream, item: TokenStream) -> TokenStr
 #[proc_macro_attribute]
 pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
     main_function::attribute(arguments.into(), item.into()).into()
+}
+
+/// Makes `async fn name(t: TestApp)` a test of an application that runs on a broker of its own; the function may return a
+/// `Result`.
+///
+/// ```ignore
+/// #[bindery::test(yaml = "tests/orders.yaml", setup = "with_books")]
+/// async fn orders_are_handled(t: TestApp) { .. }
+/// ```
+///
+/// | key | meaning | default |
+/// |---|---|---|
+/// | `yaml` | the configuration file, relative to the crate | the crate's `application.yaml` |
+/// | `config` | the configuration itself | |
+/// | `set` | `key=value`, stronger than the file; may be repeated | |
+/// | `only` | names of the handlers or modules that take part, separated by commas | all whose bindings the configuration names |
+/// | `setup` | path of a `fn(TestAppBuilder) -> TestAppBuilder`: state, handlers without attributes | |
+#[proc_macro_attribute]
+pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    test_function::attribute(arguments.into(), item.into()).into()
 }

@@ -32,6 +32,7 @@ pub(super) struct Assembly {
     pub(super) context: AppContext,
     pub(super) routes: Option<Router>,
     pub(super) binders: BTreeMap<String, Arc<dyn Binder>>,
+    pub(super) memory: MemoryBinder,
     pub(super) hooks: Vec<StartHook>,
 }
 
@@ -70,8 +71,10 @@ impl Assembly {
             .filter_map(|output| self.listener_name(output));
         let listeners = self.program.transaction_listeners(names, &self.context)?;
         running.embedded = match &self.config.embedded {
-            Some(embedded) => Some(Embedded::start(embedded).await?),
-            None => None,
+            Some(embedded) if self.needs_cluster(inputs.iter().chain(&outputs)) => {
+                Some(Embedded::start(embedded).await?)
+            }
+            _ => None,
         };
         running.binders =
             self.binders_for(inputs.iter().chain(&outputs), running.embedded.as_ref())?;
@@ -81,6 +84,10 @@ impl Assembly {
             .await?;
         let inputs = self.describe_inputs(&running.binders, &inputs)?;
         running.bindings = Bindings::new(inputs, outputs);
+        let handlers = self.program.handlers.iter();
+        running.handlers = handlers
+            .map(|handler| (handler.name().to_owned(), handler.binding().to_owned()))
+            .collect();
         self.context.insert(running.bindings.clone());
         running.context = Arc::new(std::mem::take(&mut self.context));
         self.check_sources(&running.bindings)?;
@@ -141,12 +148,38 @@ impl Assembly {
             let binder = match (self.binders.get(&kind), kind.as_str()) {
                 (Some(given), _) => Arc::clone(given),
                 (None, "rocketmq") => Arc::new(self.rocketmq(embedded)?) as Arc<dyn Binder>,
-                (None, "memory") => Arc::new(MemoryBinder::new()),
+                (None, "memory") => Arc::new(self.memory()?),
                 (None, _) => return Err(self.unknown_binder(binding, kind).into()),
             };
             binders.insert(kind, binder);
         }
         Ok(binders)
+    }
+
+    /// Whether one of these bindings is RocketMQ's, so that an embedded broker would be spoken to.
+    fn needs_cluster<'a>(&self, mut used: impl Iterator<Item = &'a BindingConfig>) -> bool {
+        used.any(|binding| self.config.binder_of(binding) == "rocketmq")
+            && !self.binders.contains_key("rocketmq")
+    }
+
+    /// The broker in the process, with the settings that a broker of its own would have been given.
+    fn memory(&self) -> Result<MemoryBinder, BindError> {
+        let memory = self.memory.with_settings(self.config.rocketmq.clone());
+        let keys = self
+            .config
+            .embedded
+            .iter()
+            .flat_map(|embedded| &embedded.broker);
+        for (key, value) in keys {
+            memory
+                .set(key, value)
+                .map_err(|expected| BindError::BrokerKey {
+                    key: key.clone(),
+                    value: value.clone(),
+                    expected,
+                })?;
+        }
+        Ok(memory)
     }
 
     fn rocketmq(&self, embedded: Option<&Embedded>) -> Result<RocketmqBinder, BinderError> {
@@ -381,6 +414,7 @@ impl Assembly {
             content_type: config.content_type.as_str().into(),
             app: Arc::clone(&running.context),
             stop: running.stopping.clone(),
+            pace: self.memory.pace().clone(),
         })
     }
 }

@@ -14,6 +14,7 @@ use super::flags;
 use super::handle::AppHandle;
 use super::program::{Listening, Named, Origin, Program};
 use crate::binder::Binder;
+use crate::binder::memory::MemoryBinder;
 use crate::config::{
     Config, ConfigErrors, DeclaredBinding, Flags, LoadOptions, Loaded, Usage, check_usage,
 };
@@ -37,6 +38,9 @@ impl App {
     }
 }
 
+/// A change of the program before it is checked.
+type Change = Box<dyn FnOnce(&mut Program) + Send>;
+
 /// Called once when the application has started.
 pub(super) type StartHook =
     Box<dyn FnOnce(AppHandle) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
@@ -55,6 +59,9 @@ pub struct AppBuilder {
     routes: Router,
     has_routes: bool,
     binders: BTreeMap<String, Arc<dyn Binder>>,
+    memory: Option<MemoryBinder>,
+    select: Option<Change>,
+    adapt: Option<Change>,
     hooks: Vec<StartHook>,
     log: Option<LogLevels>,
 }
@@ -77,6 +84,9 @@ impl Default for AppBuilder {
             routes: Router::new(),
             has_routes: false,
             binders: BTreeMap::new(),
+            memory: None,
+            select: None,
+            adapt: None,
             hooks: Vec::new(),
             log: None,
         }
@@ -164,6 +174,19 @@ impl AppBuilder {
         self
     }
 
+    /// Adds a transaction listener that is shared with others.
+    pub(crate) fn listener_handle(
+        mut self,
+        declared: DeclaredBinding,
+        handle: ListenerHandle,
+    ) -> Self {
+        self.program.listeners.push(Listening {
+            origin: Origin::Given(handle),
+            declared,
+        });
+        self
+    }
+
     /// Declares the bindings of a `#[bindings]` struct that no handler asks for; with the inventory it is known already.
     pub fn bindings<S: BindingSource>(mut self) -> Self {
         self.program.add_source(S::descriptor());
@@ -180,6 +203,24 @@ impl AppBuilder {
     /// Adds a binder, or replaces `rocketmq` or `memory`, under the name that configuration uses for it.
     pub fn binder(mut self, name: impl Into<String>, binder: Arc<dyn Binder>) -> Self {
         self.binders.insert(name.into(), binder);
+        self
+    }
+
+    /// Gives the binder `memory` its broker, and the application that broker's time.
+    pub(crate) fn memory(mut self, broker: MemoryBinder) -> Self {
+        self.memory = Some(broker);
+        self
+    }
+
+    /// Chooses among what attributes registered.
+    pub(crate) fn select(mut self, select: impl FnOnce(&mut Program) + Send + 'static) -> Self {
+        self.select = Some(Box::new(select));
+        self
+    }
+
+    /// Changes the whole program before it is checked.
+    pub(crate) fn adapt(mut self, adapt: impl FnOnce(&mut Program) + Send + 'static) -> Self {
+        self.adapt = Some(Box::new(adapt));
         self
     }
 
@@ -211,10 +252,17 @@ impl AppBuilder {
     /// Adds what attributes registered, and what handlers ask for.
     fn complete_program(&mut self) {
         if self.inventory {
-            let explicit = std::mem::replace(&mut self.program, Program::registered());
+            let mut registered = Program::registered();
+            if let Some(select) = self.select.take() {
+                select(&mut registered);
+            }
+            let explicit = std::mem::replace(&mut self.program, registered);
             self.program.add(explicit);
         }
         self.program.add_required_sources();
+        if let Some(adapt) = self.adapt.take() {
+            adapt(&mut self.program);
+        }
     }
 
     /// Starts the application and returns when all bindings are up.
@@ -242,6 +290,7 @@ impl AppBuilder {
             context: self.context,
             routes: self.has_routes.then_some(self.routes),
             binders: self.binders,
+            memory: self.memory.unwrap_or_default(),
             hooks: self.hooks,
         };
         assembly.start(began).await

@@ -26,8 +26,11 @@ pub struct AppHandle {
 
 #[derive(Debug)]
 struct Shared {
+    binders: BTreeMap<String, Arc<dyn Binder>>,
     bindings: Bindings,
     context: Arc<AppContext>,
+    /// Handlers and their inputs.
+    handlers: Vec<(String, String)>,
     stopping: CancellationToken,
     tasks: TaskTracker,
     web_address: Option<SocketAddr>,
@@ -45,6 +48,7 @@ pub(super) struct Running {
     pub(super) binders: BTreeMap<String, Arc<dyn Binder>>,
     pub(super) bindings: Bindings,
     pub(super) context: Arc<AppContext>,
+    pub(super) handlers: Vec<(String, String)>,
     pub(super) web: Option<WebServer>,
     pub(super) tasks: TaskTracker,
     /// Ends pauses between attempts, and the tasks of hooks.
@@ -58,6 +62,7 @@ impl Default for Running {
             binders: BTreeMap::new(),
             bindings: Bindings::new(Vec::new(), Vec::new()),
             context: Arc::new(AppContext::new()),
+            handlers: Vec::new(),
             web: None,
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -68,8 +73,10 @@ impl Default for Running {
 impl AppHandle {
     pub(super) fn new(running: Running) -> Self {
         let shared = Shared {
+            binders: running.binders.clone(),
             bindings: running.bindings.clone(),
             context: Arc::clone(&running.context),
+            handlers: running.handlers.clone(),
             stopping: running.stopping.clone(),
             tasks: running.tasks.clone(),
             web_address: running.web.as_ref().map(WebServer::address),
@@ -131,6 +138,23 @@ impl AppHandle {
     #[must_use]
     pub fn name_server(&self) -> Option<&str> {
         self.shared.name_server.as_deref()
+    }
+
+    /// Names of the handlers, each with its input.
+    pub(crate) fn handlers(&self) -> &[(String, String)] {
+        &self.shared.handlers
+    }
+
+    pub(crate) fn bindings(&self) -> &Bindings {
+        &self.shared.bindings
+    }
+
+    pub(crate) fn binders(&self) -> &BTreeMap<String, Arc<dyn Binder>> {
+        &self.shared.binders
+    }
+
+    pub(crate) fn context(&self) -> &Arc<AppContext> {
+        &self.shared.context
     }
 
     /// Asks for the end without waiting for it: [`AppBuilder::run`](super::AppBuilder::run) then stops the application.

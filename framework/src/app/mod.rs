@@ -15,5 +15,7 @@ mod program;
 mod report;
 mod specs;
 
+pub(crate) use program::{Around, Program};
+
 pub use builder::{App, AppBuilder};
 pub use handle::AppHandle;

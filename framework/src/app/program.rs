@@ -1,6 +1,8 @@
 //! What the program declares: its handlers, its `#[bindings]` structs, and so which bindings it uses.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use crate::config::{DeclaredBinding, ProducerConfig, Usage};
 use crate::error::{Error, Result};
@@ -15,12 +17,14 @@ use crate::transaction::ListenerHandle;
 
 /// Everything of the program that an application is made of.
 #[derive(Debug, Default)]
-pub(super) struct Program {
-    pub(super) handlers: Vec<Handler>,
-    pub(super) sources: Vec<&'static SourceDescriptor>,
+pub(crate) struct Program {
+    pub(crate) handlers: Vec<Handler>,
+    pub(crate) sources: Vec<&'static SourceDescriptor>,
     /// Outputs that code names at run time only.
-    pub(super) outputs: Vec<DeclaredBinding>,
-    pub(super) listeners: Vec<Listening>,
+    pub(crate) outputs: Vec<DeclaredBinding>,
+    pub(crate) listeners: Vec<Listening>,
+    /// What is put around every transaction listener.
+    pub(crate) around_listeners: Around,
     pub(super) key_extractors: Vec<Named<KeyExtractor>>,
     pub(super) partition_selectors: Vec<Named<PartitionSelector>>,
 }
@@ -34,14 +38,14 @@ pub(super) struct Named<T> {
 
 /// A transaction listener, and where the program has it from.
 #[derive(Debug)]
-pub(super) struct Listening {
-    pub(super) declared: DeclaredBinding,
+pub(crate) struct Listening {
+    pub(crate) declared: DeclaredBinding,
     pub(super) origin: Origin,
 }
 
 /// Where a transaction listener comes from.
 #[derive(Debug)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// `AppBuilder::transaction_listener`.
     Given(ListenerHandle),
     /// The attribute; built by `FromApp`.
@@ -49,6 +53,27 @@ pub(super) enum Origin {
         type_name: &'static str,
         make: MakeListener,
     },
+}
+
+/// Something that is put around transaction listeners, or nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Around(
+    pub(crate) Option<Arc<dyn Fn(ListenerHandle) -> ListenerHandle + Send + Sync>>,
+);
+
+impl Around {
+    fn put(&self, listener: ListenerHandle) -> ListenerHandle {
+        match &self.0 {
+            Some(around) => around(listener),
+            None => listener,
+        }
+    }
+}
+
+impl fmt::Debug for Around {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Around").field(&self.0.is_some()).finish()
+    }
 }
 
 impl Program {
@@ -61,6 +86,7 @@ impl Program {
             listeners: registered_listeners(),
             key_extractors: registered_extractors(),
             partition_selectors: registered_selectors(),
+            around_listeners: Around::default(),
         }
     }
 
@@ -102,7 +128,7 @@ impl Program {
     }
 
     /// Names of all inputs and outputs, each with where it is named.
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage {
             outputs: self.outputs.clone(),
             transaction_listeners: self
@@ -175,7 +201,8 @@ impl Program {
         let mut built = BTreeMap::new();
         for name in names {
             if !built.contains_key(name) {
-                built.insert(name.to_owned(), self.listener(name, context)?);
+                let listener = self.listener(name, context)?;
+                built.insert(name.to_owned(), self.around_listeners.put(listener));
             }
         }
         Ok(built)

@@ -8,7 +8,7 @@ const SECONDS: [u64; 18] = [
 ];
 
 /// The level of the first redelivery by the broker's own ladder; each further one is a level higher.
-const FIRST_REDELIVERY_LEVEL: usize = 3;
+pub(crate) const FIRST_REDELIVERY_LEVEL: u32 = 3;
 
 /// How long a message of this level waits; levels above the highest wait as long as the highest, 0 not at all.
 pub(crate) fn duration_of(level: usize) -> Duration {
@@ -27,17 +27,6 @@ pub(crate) fn level_for(wait: Duration) -> i32 {
     i32::try_from(index + 1).unwrap_or(i32::MAX)
 }
 
-/// How long a redelivery waits: the given level, or with level 0 the broker's ladder (level 3 + redeliveries so far).
-pub(crate) fn redelivery(level: i32, reconsume_times: u32) -> Duration {
-    match usize::try_from(level) {
-        Ok(0) | Err(_) => {
-            let times = usize::try_from(reconsume_times).unwrap_or(usize::MAX);
-            duration_of(times.saturating_add(FIRST_REDELIVERY_LEVEL))
-        }
-        Ok(level) => duration_of(level),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,13 +37,5 @@ mod tests {
         assert_eq!(level_for(Duration::from_millis(1001)), 2);
         assert_eq!(level_for(Duration::from_secs(5)), 2);
         assert_eq!(level_for(Duration::from_secs(86_400)), 18);
-    }
-
-    #[test]
-    fn redeliveries_climb_the_ladder_unless_a_level_is_given() {
-        assert_eq!(redelivery(0, 0), Duration::from_secs(10));
-        assert_eq!(redelivery(0, 1), Duration::from_secs(30));
-        assert_eq!(redelivery(0, 40), Duration::from_secs(7200));
-        assert_eq!(redelivery(1, 7), Duration::from_secs(1));
     }
 }

@@ -6,7 +6,7 @@
 //!                                                        └── ack · again later · suspend · dead letter
 //! ```
 //!
-//! [`rocketmq`] speaks to the included broker and to Apache RocketMQ clusters; [`memory`] lives inside the process, for tests.
+//! [`rocketmq`] speaks to the included broker and to Apache RocketMQ clusters; [`memory`] lives inside the process.
 
 use std::fmt;
 use std::sync::Arc;

@@ -245,6 +245,16 @@ pub enum BindError {
         /// Writable queues.
         queues: u32,
     },
+    /// A key under `bindery.embedded.broker` has a value that the broker in the process cannot use.
+    #[error("`bindery.embedded.broker.{key}`: `{value}` is not accepted, expected {expected}")]
+    BrokerKey {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What is accepted.
+        expected: String,
+    },
     /// A partitioned output's topic has no writable queue.
     #[error("output `{binding}`: `{destination}` has no writable queue")]
     NoQueues {

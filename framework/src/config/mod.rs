@@ -50,6 +50,7 @@ mod yaml_1_1;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use check::{DeclaredBinding, Usage, check_usage};
@@ -124,6 +125,24 @@ pub struct Loaded {
     pub warnings: Vec<Diagnostic>,
     pub(crate) names: Vec<build::Named>,
     pub(crate) env: Vec<(String, String)>,
+}
+
+impl Loaded {
+    /// What `bindery.embedded.broker` says, also when the embedded broker is switched off.
+    pub(crate) fn broker_keys(&self) -> BTreeMap<String, String> {
+        let winners = self.tree.winners();
+        winners
+            .filter_map(|setting| match setting.entry.path.as_slice() {
+                [first, second, third, key]
+                    if [first, second, third].map(String::as_str)
+                        == ["bindery", "embedded", "broker"] =>
+                {
+                    Some((key.clone(), setting.text(None)?))
+                }
+                _ => None,
+            })
+            .collect()
+    }
 }
 
 impl From<Config> for Loaded {

@@ -1,15 +1,15 @@
-//! The pipeline over the in-process binder, with tokio's clock paused: pauses and delay levels take no time.
+//! The pipeline over the in-process binder, in virtual time: pauses and delay levels take none.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 use crate::binder::memory::MemoryBinder;
 use crate::config::LoadOptions;
 use crate::handler::{HandlerError, Outcome, Redelivery, State};
+use crate::pace::Pace;
 use crate::registry::Handler;
 use crate::{App, AppHandle, Headers, Message};
 
@@ -55,11 +55,14 @@ impl Bench {
     /// An application with `input` and `output` on topic `orders`, and `answers` for replies; `more` is added to its
     /// configuration.
     async fn start(more: &str, handlers: Vec<Handler>) -> Self {
-        let (broker, seen) = (MemoryBinder::new(), Seen::default());
+        let (broker, seen) = (
+            MemoryBinder::in_time(Pace::virtual_from(0)),
+            Seen::default(),
+        );
         let builder = App::builder()
             .options(LoadOptions::from_text(format!("{BINDINGS}\n---\n{more}\n")))
             .without_inventory()
-            .binder("memory", Arc::new(broker.clone()))
+            .memory(broker.clone())
             .output("output")
             .output("answers")
             .state(seen.clone());
@@ -92,7 +95,7 @@ fn order(id: i64, step: u32) -> Order {
     Order { id, step }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_handler_gets_payload_and_headers() {
     async fn handle(order: axum::Json<Order>, headers: Headers, seen: State<Seen>) {
         seen.add(format!(
@@ -106,7 +109,7 @@ async fn a_handler_gets_payload_and_headers() {
     assert_eq!(bench.finish().await, ["7 paid"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn attempts_in_the_process_pause_longer_each_time() {
     async fn handle(redelivery: Redelivery, seen: State<Seen>) -> Result<(), HandlerError> {
         seen.add(format!("{}.{}", redelivery.broker, redelivery.in_process));
@@ -118,18 +121,17 @@ async fn attempts_in_the_process_pause_longer_each_time() {
     }
     let attempts = "spring.cloud.stream.bindings.input.consumer.max-attempts: 3";
     let bench = Bench::start(attempts, vec![Handler::listen("input").to(handle)]).await;
-    let began = Instant::now();
     bench.send(order(1, 0)).await;
     bench.broker.settled().await;
-    let took = began.elapsed();
-    assert_eq!(bench.finish().await, ["0.1", "0.2", "0.3"]);
-    assert!(
-        took >= Duration::from_secs(3) && took < Duration::from_secs(4),
-        "1 s + 2 s of pauses, took {took:?}"
+    assert_eq!(
+        bench.broker.pace().now_millis(),
+        3_000,
+        "1 s + 2 s of pauses"
     );
+    assert_eq!(bench.finish().await, ["0.1", "0.2", "0.3"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_message_that_always_fails_comes_again_and_is_then_dead() {
     async fn handle(redelivery: Redelivery, seen: State<Seen>) -> Result<(), HandlerError> {
         seen.add(redelivery.broker.to_string());
@@ -143,7 +145,7 @@ async fn a_message_that_always_fails_comes_again_and_is_then_dead() {
     assert_eq!(broker.dead_letters("group").len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_undecodable_payload_is_dead_at_once_and_never_handled() {
     async fn handle(_: axum::Json<Order>, seen: State<Seen>) {
         seen.add("handled");
@@ -160,7 +162,7 @@ async fn an_undecodable_payload_is_dead_at_once_and_never_handled() {
     assert_eq!(broker.dead_letters("group").len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_panic_is_a_failure_and_the_input_goes_on() {
     async fn handle(order: axum::Json<Order>, redelivery: Redelivery, seen: State<Seen>) {
         seen.add(format!("{}.{}", order.id, redelivery.broker));
@@ -177,7 +179,7 @@ async fn a_panic_is_a_failure_and_the_input_goes_on() {
     assert_eq!(seen, ["1.0", "1.1", "2.0"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn conditions_choose_the_listener() {
     async fn dog(seen: State<Seen>) {
         seen.add("dog");
@@ -208,7 +210,7 @@ async fn conditions_choose_the_listener() {
     assert_eq!(bench.finish().await, ["dog", "dog", "old"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_answer_takes_over_the_headers_and_is_sent_before_the_ack() {
     async fn answer(order: axum::Json<Order>) -> Message<Order> {
         Message::new(Order {
@@ -239,7 +241,7 @@ async fn an_answer_takes_over_the_headers_and_is_sent_before_the_ack() {
     assert_eq!(answers[0].headers().tags(), Some("answered"));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_ordered_input_holds_the_queue_until_the_message_is_handled() {
     async fn handle(
         order: axum::Json<Order>,
@@ -266,7 +268,7 @@ spring.cloud.stream:
     assert_eq!(bench.finish().await, ["0.0", "1.0", "1.1", "1.2", "2.0"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn messages_of_one_key_go_to_the_queue_that_java_would_choose() {
     let keyed =
         "spring.cloud.stream.bindings.output.producer.partition-key-expression: payload['id']";
@@ -288,7 +290,7 @@ async fn messages_of_one_key_go_to_the_queue_that_java_would_choose() {
     bench.app.shutdown().await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_rejected_message_is_dead_and_a_skipped_one_is_not() {
     async fn handle(order: axum::Json<Order>) -> Outcome {
         if order.id == 1 {
@@ -305,7 +307,7 @@ async fn a_rejected_message_is_dead_and_a_skipped_one_is_not() {
     assert_eq!(broker.dead_letters("group").len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn stopping_gives_back_a_message_that_waits_for_its_next_attempt() {
     async fn handle(seen: State<Seen>) -> Outcome {
         seen.add("tried");
@@ -326,17 +328,14 @@ spring.cloud.stream.bindings.input.consumer:
     })
     .await
     .unwrap();
-    let began = Instant::now();
     bench.app.shutdown().await.unwrap();
-    assert!(
-        began.elapsed() < Duration::from_secs(1),
-        "the pause of an hour ended with the application"
-    );
+    let now = bench.broker.pace().now_millis();
+    assert_eq!(now, 0, "the pause of an hour ended with the application");
     assert_eq!(seen.all(), ["tried"]);
     assert!(bench.broker.dead_letters("group").is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_paused_input_takes_nothing_until_it_is_resumed() {
     async fn handle(seen: State<Seen>) {
         seen.add("handled");
@@ -345,13 +344,13 @@ async fn a_paused_input_takes_nothing_until_it_is_resumed() {
     let input = bench.app.input("input").unwrap();
     input.pause().await;
     bench.send(order(1, 0)).await;
-    tokio::time::advance(Duration::from_secs(10)).await;
+    bench.broker.settled().await;
     assert!(bench.seen.all().is_empty());
     input.resume().await;
     assert_eq!(bench.finish().await, ["handled"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn missing_state_is_told_with_the_handlers_that_need_it() {
     async fn handle(_: State<u64>) {}
     let started = App::builder()

@@ -134,6 +134,15 @@ impl Handler {
         &self.requires
     }
 
+    /// The same handler with something around its calls.
+    pub(crate) fn around(
+        self,
+        wrap: impl FnOnce(&Self, Arc<dyn ErasedHandler>) -> Arc<dyn ErasedHandler>,
+    ) -> Self {
+        let call = wrap(&self, Arc::clone(&self.call));
+        Self { call, ..self }
+    }
+
     /// Extracts the arguments, runs the function, converts its result.
     #[must_use]
     pub fn call<'a>(&'a self, cx: MessageContext<'a>) -> BoxFuture<'a, HandlerResult> {

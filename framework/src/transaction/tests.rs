@@ -9,6 +9,7 @@ use super::*;
 use crate::binder::memory::MemoryBinder;
 use crate::binding::SendError;
 use crate::config::LoadOptions;
+use crate::pace::Pace;
 use crate::{App, AppHandle, Output};
 
 const BINDINGS: &str = "
@@ -28,11 +29,11 @@ struct Bench {
 
 impl Bench {
     async fn start(listener: impl TransactionListener) -> Self {
-        let broker = MemoryBinder::new();
+        let broker = MemoryBinder::in_time(Pace::virtual_from(0));
         let app = App::builder()
             .options(LoadOptions::from_text(BINDINGS))
             .without_inventory()
-            .binder("memory", Arc::new(broker.clone()))
+            .memory(broker.clone())
             .output("output")
             .output("plain")
             .transaction_listener("books", listener)
@@ -232,7 +233,7 @@ async fn a_restarted_application_answers_for_the_one_before() {
     let _restarted = App::builder()
         .options(LoadOptions::from_text(BINDINGS))
         .without_inventory()
-        .binder("memory", Arc::new(bench.broker.clone()))
+        .memory(bench.broker.clone())
         .output("output")
         .output("plain")
         .transaction_listener(

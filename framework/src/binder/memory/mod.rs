@@ -1,78 +1,227 @@
-//! A binder inside the process: topics, queues, groups, redelivery, dead letters, delay; nothing survives the process.
+//! A binder inside the process: topics, queues, groups, redelivery, dead letters, delay, transactions; nothing survives
+//! the process.
 //!
 //! ```text
-//! MemoryProducer ─▶ Board::append ─▶ topic/queue ──take──▶ worker ─▶ Deliver
-//!                        ▲                 ▲                  │
-//!                     delayed          redelivery ◀── retry ──┤── ack: the position moves on
-//!                                                             └── reject, or too often: %DLQ%group
+//! MemoryProducer ─▶ Board::store ─▶ topic/queue ──take──▶ worker ─▶ Deliver
+//!       │              ▲    ▲            ▲                   │
+//!       │              │ delayed     %RETRY%group ◀── retry ─┤── ack: the position moves on
+//!       └─▶ half ──────┘ outcome                             └── reject, or too often: %DLQ%group
 //! ```
 //!
-//! Transactional messages whose local transaction does not know its end wait until
-//! [`MemoryBinder::ask_for_outcomes`] asks for it.
-//!
-//! For tests of handlers and bindings without a network. Time is tokio's, so a test with a paused clock runs through
-//! pauses and delay levels at once. Queues keep their order; a queue of an ordered input is one worker's at a time.
+//! It behaves like the broker that [`rocketmq`](super::rocketmq) speaks to, apart from persistence: members of a group
+//! share queues by the same arithmetic, levels and ladders last as long, a message keeps its id. Chosen by
+//! `default-binder: memory`; [`testing`](crate::testing) runs it in virtual time.
 
 mod board;
+mod consumer;
+mod flow;
+mod producer;
 mod transactions;
-mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use bindery_protocol::bodies;
+use bindery_protocol::filter::FilterExpression;
+use bindery_protocol::message::DelayLevels;
+use bindery_protocol::names;
 
 use self::board::Board;
-use self::transactions::Halves;
-use self::worker::MemoryConsumer;
+use self::consumer::MemoryConsumer;
+use self::producer::MemoryProducer;
+use self::transactions::CheckTimes;
 use super::{
-    Audience, Binder, BinderError, Capabilities, ConsumerBinding, ConsumerSpec, Deliver,
-    Destination, Health, Place, ProducerBinding, ProducerSpec, require,
+    Binder, BinderError, Capabilities, ConsumerBinding, ConsumerSpec, Deliver, Destination, Health,
+    ProducerBinding, ProducerSpec, Selection, StartAt, require,
 };
-use crate::binding::{SendError, SendReceipt};
+use crate::config::RocketmqConfig;
 use crate::message::Message;
-use crate::transaction::{LocalWork, TxReceipt};
+use crate::pace::Pace;
 
-/// Queues of a topic that nobody configured.
-const DEFAULT_QUEUES: u32 = 4;
+/// Queues of a topic that nobody configured: as many as the binder for RocketMQ creates.
+const DEFAULT_QUEUES: u32 = 8;
+
+/// How the broker in the process is made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outage {
+    /// Connections are refused: a send fails as soon as its tries are used up.
+    Refusing,
+    /// Nothing is answered: a send fails when its time is up.
+    Silent,
+}
 
 /// A broker inside the process. Cheap to clone; clones are the same broker, so two applications can share one.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct MemoryBinder {
     board: Arc<Board>,
-    // Members of broadcasting groups each have positions of their own.
-    members: Arc<AtomicU64>,
-    halves: Arc<Halves>,
+    /// What the application that uses this clone configures of its producers and consumers.
+    settings: Arc<RocketmqConfig>,
+}
+
+impl Default for MemoryBinder {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl MemoryBinder {
-    /// A broker without topics.
+    /// A broker without topics, in the machine's time.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::in_time(Pace::system())
+    }
+
+    pub(crate) fn in_time(pace: Pace) -> Self {
+        Self {
+            board: Arc::new(Board::new(pace)),
+            settings: Arc::default(),
+        }
+    }
+
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.board.pace
+    }
+
+    /// The same broker for an application with these settings.
+    pub(crate) fn with_settings(&self, settings: RocketmqConfig) -> Self {
+        Self {
+            board: Arc::clone(&self.board),
+            settings: Arc::new(settings),
+        }
+    }
+
+    /// Takes over what the broker's own key says, where it has a meaning in the process; whether it has.
+    ///
+    /// # Errors
+    /// What the value should have been.
+    pub(crate) fn set(&self, key: &str, value: &str) -> Result<bool, String> {
+        let millis = || {
+            let parsed = value.trim().parse().map(Duration::from_millis);
+            parsed.map_err(|_| "milliseconds".to_owned())
+        };
+        let change = |change: &dyn Fn(&mut CheckTimes)| {
+            self.board
+                .change(|state, _| change(&mut state.halves.times));
+        };
+        match key {
+            "transactionTimeOut" => {
+                let timeout = millis()?;
+                change(&|times| times.timeout = timeout);
+            }
+            "transactionCheckInterval" => {
+                let interval = millis()?;
+                change(&|times| times.interval = interval);
+            }
+            "transactionCheckMax" => {
+                let max = value.trim().parse().map_err(|_| "a number".to_owned())?;
+                change(&|times| times.max = max);
+            }
+            "messageDelayLevel" => {
+                let levels = DelayLevels::parse(value).map_err(|error| error.to_string())?;
+                self.board.change(|state, _| state.levels = levels.clone());
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// All messages stored under `topic`, queue after queue.
     #[must_use]
     pub fn stored(&self, topic: &str) -> Vec<Message> {
-        self.board.stored(topic)
+        self.find(topic, None)
+    }
+
+    /// The messages of `topic` with this key or this id.
+    #[must_use]
+    pub fn with_key(&self, topic: &str, key: &str) -> Vec<Message> {
+        self.find(topic, Some(key))
+    }
+
+    /// The messages of `topic` in the order of their storing, each with its number in the whole broker.
+    pub(crate) fn in_order(&self, topic: &str) -> Vec<(u64, Message)> {
+        let mut stored = self.board.stored(topic, None);
+        stored.sort_by_key(|stored| stored.number);
+        let seen = |stored: Arc<board::Stored>| (stored.number, stored.seen());
+        stored.into_iter().map(seen).collect()
+    }
+
+    fn find(&self, topic: &str, key: Option<&str>) -> Vec<Message> {
+        let stored = self.board.stored(topic, key).into_iter();
+        stored.map(|stored| stored.seen()).collect()
     }
 
     /// The dead letters of `group`.
     #[must_use]
     pub fn dead_letters(&self, group: &str) -> Vec<Message> {
-        self.board.stored(&board::dead_letter_topic(group))
+        self.stored(&names::dlq_topic(group))
+    }
+
+    /// Messages of `topic` that `group` has not handled yet.
+    #[must_use]
+    pub fn lag(&self, group: &str, topic: &str) -> u64 {
+        self.board.lag(group, topic)
+    }
+
+    /// Moves the position of `group` in all queues of `topic`. Handlers that run finish; what they handled comes again if
+    /// it is still ahead.
+    pub fn reset(&self, group: &str, topic: &str, to: StartAt) {
+        self.board.reset(group, topic, to);
+    }
+
+    /// Lets the broker fail, or work again: nothing is stored or delivered meanwhile, and nothing is lost.
+    pub fn set_outage(&self, outage: Option<Outage>) {
+        self.board.change(|state, _| state.outage = outage);
+    }
+
+    /// Tries of all sends so far, each counted.
+    #[must_use]
+    pub fn send_attempts(&self) -> u64 {
+        self.board.look(|state, _| state.attempts)
     }
 
     /// Asks for the outcome of every transactional message that has none yet, as a broker does again and again by itself:
-    /// each time any listener of the message's output. How many have no outcome even then.
+    /// each time a listener of its producer group. How many have no outcome even then.
     pub async fn ask_for_outcomes(&self) -> usize {
-        self.halves.ask(&self.board).await
+        let pace = self.board.pace.clone();
+        self.board.change(|state, now| state.halves.ask_all(now));
+        loop {
+            let changed = pace.changed();
+            let (open, left) = self.board.look(|state, now| {
+                let due = state.halves.next_question().is_some_and(|at| at <= now);
+                (due || state.halves.are_asked(), state.halves.len())
+            });
+            if !open {
+                return left;
+            }
+            changed.await;
+        }
     }
 
     /// Waits until no message waits, is delayed, or is being handled for any group that has a consumer.
     pub async fn settled(&self) {
-        self.board.settled().await;
+        flow::run_dry(&self.board, i64::MAX).await;
+    }
+
+    /// [`settled`](Self::settled), unless that takes more than this virtual time; whether it is.
+    pub(crate) async fn settled_within(&self, patience: Duration) -> bool {
+        flow::run_dry(&self.board, self.board.pace.after(patience)).await
+    }
+
+    /// Lets one thing happen, or time go on to `deadline`; false when that has come and everybody is at rest.
+    pub(crate) async fn step(&self, deadline: i64) -> bool {
+        flow::step(&self.board, deadline).await
+    }
+
+    /// Runs virtual time up to `millis` (since 1970 UTC) with everything that is due on the way.
+    pub(crate) async fn run_until(&self, millis: i64) {
+        flow::run_until(&self.board, millis).await;
+    }
+
+    /// What [`settled`](Self::settled) waits for now.
+    pub(crate) fn under_way(&self) -> String {
+        self.board.under_way()
     }
 }
 
@@ -88,6 +237,7 @@ impl Binder for MemoryBinder {
             .with(Capabilities::DELAY)
             .with(Capabilities::BROADCAST)
             .with(Capabilities::TAGS)
+            .with(Capabilities::SQL)
             .with(Capabilities::PAUSE)
             .with(Capabilities::START_BY_TIME)
             .with(Capabilities::TRANSACTIONS)
@@ -95,10 +245,14 @@ impl Binder for MemoryBinder {
 
     async fn declare(&self, destinations: &[Destination]) -> Result<(), BinderError> {
         for destination in destinations {
-            self.board.create(
-                &destination.name,
-                destination.queues.unwrap_or(DEFAULT_QUEUES),
-            );
+            let default = if destination.name.starts_with('%') {
+                1
+            } else {
+                DEFAULT_QUEUES
+            };
+            let queues = destination.queues.unwrap_or(default);
+            self.board
+                .create(&destination.name, queues, destination.access);
         }
         Ok(())
     }
@@ -109,22 +263,17 @@ impl Binder for MemoryBinder {
         sink: Arc<dyn Deliver>,
     ) -> Result<Arc<dyn ConsumerBinding>, BinderError> {
         require(self, &spec)?;
-        let seat = match spec.audience {
-            Audience::Shared => spec.group.clone(),
-            Audience::Everyone => format!(
-                "{}#{}",
-                spec.group,
-                self.members.fetch_add(1, Ordering::Relaxed)
-            ),
-        };
-        for topic in &spec.destinations {
-            self.board.create(topic, DEFAULT_QUEUES);
-        }
-        self.board.join(&seat, &spec);
+        let filter = filter(&spec)?;
+        let strategy = self
+            .settings
+            .binding(&spec.binding)
+            .consumer
+            .allocate_strategy;
         Ok(Arc::new(MemoryConsumer::start(
-            Arc::clone(&self.board),
-            seat,
+            &self.board,
             spec,
+            &filter,
+            strategy,
             &sink,
         )))
     }
@@ -133,20 +282,17 @@ impl Binder for MemoryBinder {
         &self,
         spec: ProducerSpec,
     ) -> Result<Arc<dyn ProducerBinding>, BinderError> {
-        self.board.create(&spec.destination, DEFAULT_QUEUES);
-        if let Some(transaction) = &spec.transaction {
-            self.halves
-                .join(&spec.binding, transaction.listener.clone());
-        }
-        Ok(Arc::new(MemoryProducer {
-            board: Arc::clone(&self.board),
-            halves: Arc::clone(&self.halves),
-            spec,
-        }))
+        let settings = self.settings.binding(&spec.binding).producer.clone();
+        // Counting the queues creates the topic.
+        self.board.queues(&spec.destination);
+        Ok(Arc::new(MemoryProducer::start(&self.board, spec, settings)))
     }
 
     async fn health(&self) -> Health {
-        Health::Up
+        match self.board.look(|state, _| state.outage) {
+            None => Health::Up,
+            Some(outage) => Health::Down(format!("the broker in the process fails: {outage:?}")),
+        }
     }
 
     async fn shutdown(&self) -> Result<(), BinderError> {
@@ -154,48 +300,17 @@ impl Binder for MemoryBinder {
     }
 }
 
-struct MemoryProducer {
-    board: Arc<Board>,
-    halves: Arc<Halves>,
-    spec: ProducerSpec,
-}
-
-impl MemoryProducer {
-    /// The same checks as on the wire, so that a test finds what a broker would refuse.
-    fn check(&self, message: &Message) -> Result<(), SendError> {
-        let checked = message.headers().outgoing();
-        checked.map(drop).map_err(|source| SendError::Header {
-            binding: self.spec.binding.clone(),
-            source: Box::new(source),
-        })
-    }
-}
-
-#[async_trait]
-impl ProducerBinding for MemoryProducer {
-    async fn send(&self, message: &Message, place: Place) -> Result<SendReceipt, SendError> {
-        self.check(message)?;
-        self.board.send(&self.spec.destination, message, place)
-    }
-
-    async fn send_in_transaction(
-        &self,
-        message: &Message,
-        work: LocalWork<'_>,
-    ) -> Result<TxReceipt, SendError> {
-        self.check(message)?;
-        self.halves
-            .send(&self.board, &self.spec, message, work)
-            .await
-    }
-
-    async fn partitions(&self) -> Result<u32, SendError> {
-        Ok(self.board.queues(&self.spec.destination))
-    }
-
-    async fn stop(&self) -> Result<(), BinderError> {
-        Ok(())
-    }
+fn filter(spec: &ConsumerSpec) -> Result<FilterExpression, BinderError> {
+    let parsed = match &spec.selection {
+        Selection::All => return Ok(FilterExpression::All),
+        Selection::Tags(tags) => FilterExpression::parse(Some(bodies::TAG), tags),
+        Selection::Sql(condition) => FilterExpression::parse(Some(bodies::SQL92), condition),
+    };
+    parsed.map_err(|source| BinderError::Broker {
+        action: "reading the subscription of binding",
+        subject: spec.binding.clone(),
+        source: Box::new(source),
+    })
 }
 
 #[cfg(test)]

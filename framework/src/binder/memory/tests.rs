@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokio::time::Instant;
 
 use super::*;
-use crate::binder::{Order, Redelivery, Resume, Selection, Settlement, StartAt};
+use crate::binder::{Audience, Order, Place, Redelivery, Resume, Selection, Settlement, StartAt};
+use crate::binding::SendReceipt;
 
 /// Notes the payloads and acknowledges.
 #[derive(Debug, Clone, Default)]
@@ -73,9 +73,9 @@ async fn consume(binder: &MemoryBinder, spec: ConsumerSpec) -> (Notes, Arc<dyn C
     (notes, consumer)
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn members_of_a_group_share_and_groups_do_not() {
-    let binder = MemoryBinder::new();
+    let binder = MemoryBinder::in_time(Pace::virtual_from(0));
     let (one, _one) = consume(&binder, spec("shared")).await;
     let (two, _two) = consume(&binder, spec("shared")).await;
     let (other, _other) = consume(&binder, spec("other")).await;
@@ -89,9 +89,9 @@ async fn members_of_a_group_share_and_groups_do_not() {
     assert_eq!(other.sorted(), ["a", "b", "c", "d"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn broadcasting_members_get_everything() {
-    let binder = MemoryBinder::new();
+    let binder = MemoryBinder::in_time(Pace::virtual_from(0));
     let everyone = ConsumerSpec {
         audience: Audience::Everyone,
         ..spec("all")
@@ -106,9 +106,9 @@ async fn broadcasting_members_get_everything() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn tags_select() {
-    let binder = MemoryBinder::new();
+    let binder = MemoryBinder::in_time(Pace::virtual_from(0));
     let tagged = ConsumerSpec {
         selection: Selection::Tags("x || z".to_owned()),
         ..spec("tagged")
@@ -121,9 +121,9 @@ async fn tags_select() {
     assert_eq!(notes.sorted(), ["a", "c"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_new_group_starts_where_it_asks_and_goes_on_after_a_stop() {
-    let binder = MemoryBinder::new();
+    let binder = MemoryBinder::in_time(Pace::virtual_from(0));
     send(&binder, "old", "").await;
     let (first, _consumer) = consume(&binder, spec("first")).await;
     let (last, consumer) = consume(
@@ -157,9 +157,9 @@ async fn a_new_group_starts_where_it_asks_and_goes_on_after_a_stop() {
     assert_eq!(again.sorted(), ["newest"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_delayed_message_waits_for_its_level() {
-    let binder = MemoryBinder::new();
+    let binder = MemoryBinder::in_time(Pace::virtual_from(0));
     let (notes, _consumer) = consume(&binder, spec("group")).await;
     let spec = ProducerSpec {
         binding: "output".to_owned(),
@@ -168,7 +168,6 @@ async fn a_delayed_message_waits_for_its_level() {
         transaction: None,
     };
     let producer = binder.bind_producer(spec).await.unwrap();
-    let began = Instant::now();
     producer
         .send(
             &Message::new(Bytes::from_static(b"late")).delay_level(2),
@@ -178,22 +177,24 @@ async fn a_delayed_message_waits_for_its_level() {
         .unwrap();
     binder.settled().await;
     assert_eq!(notes.sorted(), ["late"]);
-    assert!(began.elapsed() >= Duration::from_secs(5));
+    assert_eq!(binder.pace().now_millis(), 5_000);
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_the_binder_lacks_is_an_error_at_start() {
-    let binder = MemoryBinder::new();
-    let sql = ConsumerSpec {
-        selection: Selection::Sql("a > 1".to_owned()),
+#[tokio::test]
+async fn a_condition_selects_and_a_wrong_one_is_an_error_at_start() {
+    let binder = MemoryBinder::in_time(Pace::virtual_from(0));
+    let sql = |condition: &str| ConsumerSpec {
+        selection: Selection::Sql(condition.to_owned()),
         ..spec("group")
     };
-    let refused = binder.bind_consumer(sql, Arc::new(Notes::default())).await;
-    assert!(matches!(
-        refused,
-        Err(BinderError::Unsupported {
-            binder: "memory",
-            ..
-        })
-    ));
+    let (notes, _consumer) = consume(&binder, sql("TAGS IN ('x', 'z')")).await;
+    for (text, tag) in [("a", "x"), ("b", "y"), ("c", "z")] {
+        send(&binder, text, tag).await;
+    }
+    binder.settled().await;
+    assert_eq!(notes.sorted(), ["a", "c"]);
+    let refused = binder
+        .bind_consumer(sql("TAGS IN (x)"), Arc::new(Notes::default()))
+        .await;
+    assert!(matches!(refused, Err(BinderError::Broker { .. })));
 }

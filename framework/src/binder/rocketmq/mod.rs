@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 use self::consumer::RocketmqConsuming;
 use self::producer::RocketmqProducing;
 use self::transaction::Questions;
+pub(crate) use self::translate::allocate as allocation;
 use super::{
     Access, Binder, BinderError, Capabilities, ConsumerBinding, ConsumerSpec, Deliver, Destination,
     Health, ProducerBinding, ProducerSpec, require,

@@ -61,7 +61,7 @@ pub(super) fn consume_from(start: StartAt) -> ConsumeFrom {
     }
 }
 
-pub(super) fn allocate(strategy: config::AllocateStrategy) -> AllocateStrategy {
+pub(crate) fn allocate(strategy: config::AllocateStrategy) -> AllocateStrategy {
     match strategy {
         config::AllocateStrategy::Averagely => AllocateStrategy::Averagely,
         config::AllocateStrategy::AveragelyByCircle => AllocateStrategy::AveragelyByCircle,
