@@ -1,8 +1,8 @@
 //! Time inside an application, and who waits for it: what lets a test jump over pauses.
 //!
 //! ```text
-//! pipeline, binder ─▶ Pace::pause ─▶ Clock::sleep_until        system: the machine's time
-//!                        │                                     virtual: stands still until jumped
+//! pipeline, binder ─▶ Pace::pause ─▶ sleep_until               machine: the runtime's timers
+//!                        │                                     virtual: a manual Clock, stands still until jumped
 //!                        └─▶ table of pauses ─▶ "everybody waits, next one due at t" ─▶ jump_to(t)
 //! ```
 
@@ -13,20 +13,31 @@ use std::time::Duration;
 use bindery_remoting::{Clock, ManualClock};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tokio::time::Instant;
 
 /// The application's time. Cheap to clone; clones are the same time.
 #[derive(Debug, Clone)]
 pub(crate) struct Pace {
-    clock: Clock,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// Moves virtual time; the mutex keeps two jumps from adding up.
-    hands: Option<Mutex<ManualClock>>,
+    time: Time,
     pauses: Mutex<Pauses>,
     changed: Notify,
+}
+
+#[derive(Debug)]
+enum Time {
+    /// The runtime's timers, anchored once to the wall clock: setting that clock moves nothing that waits here, and a
+    /// runtime whose own clock is paused runs through every wait.
+    Machine { anchor_millis: i64, anchor: Instant },
+    /// The mutex keeps two jumps from adding up.
+    Virtual {
+        clock: Clock,
+        hands: Mutex<ManualClock>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -39,44 +50,63 @@ struct Pauses {
 impl Pace {
     /// The machine's time.
     pub(crate) fn system() -> Self {
-        Self::of(Clock::system(), None)
+        Self::of(Time::Machine {
+            anchor_millis: Clock::system().now_millis(),
+            anchor: Instant::now(),
+        })
     }
 
     /// Time that begins at `start_millis` (since 1970 UTC) and moves only by [`jump_to`](Self::jump_to).
     pub(crate) fn virtual_from(start_millis: i64) -> Self {
         let (clock, hands) = Clock::manual(start_millis);
-        Self::of(clock, Some(hands))
+        let hands = Mutex::new(hands);
+        Self::of(Time::Virtual { clock, hands })
     }
 
-    fn of(clock: Clock, hands: Option<ManualClock>) -> Self {
+    fn of(time: Time) -> Self {
         Self {
-            clock,
             shared: Arc::new(Shared {
-                hands: hands.map(Mutex::new),
+                time,
                 pauses: Mutex::default(),
                 changed: Notify::new(),
             }),
         }
     }
 
-    /// The clock itself, for what waits without keeping anything from being at rest.
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
     pub(crate) fn now_millis(&self) -> i64 {
-        self.clock.now_millis()
+        match &self.shared.time {
+            Time::Machine {
+                anchor_millis,
+                anchor,
+            } => {
+                let since = i64::try_from(anchor.elapsed().as_millis());
+                anchor_millis.saturating_add(since.unwrap_or(i64::MAX))
+            }
+            Time::Virtual { clock, .. } => clock.now_millis(),
+        }
     }
 
     pub(crate) fn is_virtual(&self) -> bool {
-        self.shared.hands.is_some()
+        matches!(self.shared.time, Time::Virtual { .. })
+    }
+
+    /// Waits without keeping anything from being at rest. Cancel safe.
+    pub(crate) async fn sleep_until(&self, millis: i64) {
+        match &self.shared.time {
+            Time::Machine { .. } => loop {
+                let left = u64::try_from(millis.saturating_sub(self.now_millis()));
+                let Ok(left @ 1..) = left else { return };
+                tokio::time::sleep(Duration::from_millis(left)).await;
+            },
+            Time::Virtual { clock, .. } => clock.sleep_until(millis).await,
+        }
     }
 
     /// Waits as part of handling or sending a message: whoever does so is at rest until then. Cancel safe.
     pub(crate) async fn pause(&self, pause: Duration) {
         let until = self.after(pause);
         let _pausing = Pausing::begin(self, until);
-        self.clock.sleep_until(until).await;
+        self.sleep_until(until).await;
     }
 
     /// The time `duration` from now, rounded up to milliseconds.
@@ -96,7 +126,7 @@ impl Pace {
 
     /// Moves virtual time forward to `at`; the machine's time goes by itself.
     pub(crate) fn jump_to(&self, at: i64) {
-        if let Some(hands) = &self.shared.hands {
+        if let Time::Virtual { hands, .. } = &self.shared.time {
             let hands = lock(hands);
             if let Ok(millis) = u64::try_from(at.saturating_sub(self.now_millis())) {
                 hands.advance(Duration::from_millis(millis));

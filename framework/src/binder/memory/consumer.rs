@@ -123,7 +123,7 @@ impl Worker {
                 Next::Message(taken) => return taken,
                 Next::At(at) => tokio::select! {
                     () = changed => {}
-                    () = self.board.pace.clock().sleep_until(at) => {}
+                    () = self.board.pace.sleep_until(at) => {}
                 },
                 Next::Idle => changed.await,
             }

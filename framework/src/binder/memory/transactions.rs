@@ -264,7 +264,7 @@ impl Questions {
                 Question::Due(number, half) => return (number, half),
                 Question::At(at) => tokio::select! {
                     () = changed => {}
-                    () = self.board.pace.clock().sleep_until(at) => {}
+                    () = self.board.pace.sleep_until(at) => {}
                 },
                 Question::None => changed.await,
             }
