@@ -5,12 +5,14 @@
 //!   └─ judges: orders table = deliveries table = topic ◀────────────── the same database, the same broker ◀──────┘
 //! ```
 //!
-//! `ROUNDS` says how often each step is done; 2 unless it is set.
+//! `ROUNDS` says how often each step is done; 2 unless it is set. With `BINDERY_NAMESRV` and `BINDERY_BROKER` (both `host:port`) it
+//! is done at that broker instead of one of our own; let it ask about open transactions every five seconds
+//! (`transactionCheckInterval=5000`, `transactionCheckMax=1000`).
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -23,14 +25,16 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// As `books.rs` says: a transaction without a row that is younger may be running.
 const PATIENCE: Duration = Duration::from_secs(2);
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/application.yaml");
-const TOPIC: &str = "orders-booked";
 /// As `application.yaml` says.
 const QUEUES: i32 = 4;
 
-/// A name server and a broker on free ports, and the folder with the program's database.
+/// A name server and a broker, a topic and groups of its own there, and the folder with the program's database.
 struct Bench {
-    namesrv: NameServer,
-    broker: Broker,
+    /// On free ports; nothing when the test runs on somebody else's.
+    ours: Option<(NameServer, Broker)>,
+    name_server: String,
+    broker: String,
+    run: String,
     folder: tempfile::TempDir,
     /// Orders placed so far.
     placed: i64,
@@ -45,25 +49,44 @@ struct Open {
 impl Bench {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let namesrv = NameServer::start(NameServerConfig::default())
-            .await
-            .unwrap();
-        let config = BrokerConfig {
-            namesrv_addr: namesrv.local_addr().to_string(),
-            store_path_root_dir: folder.path().join("broker"),
-            transaction_time_out: 300,
-            transaction_check_interval: 300,
-            // However long it takes until somebody is there to be asked.
-            transaction_check_max: 100_000,
-            ..BrokerConfig::default()
+        let theirs = ["BINDERY_NAMESRV", "BINDERY_BROKER"].map(|name| std::env::var(name).ok());
+        let (ours, name_server, broker) = match theirs {
+            [Some(name_server), Some(broker)] => (None, name_server, broker),
+            [None, None] => {
+                let (namesrv, broker) = start_ours(&folder.path().join("broker")).await;
+                let addresses = (
+                    namesrv.local_addr().to_string(),
+                    broker.local_addr().to_string(),
+                );
+                (Some((namesrv, broker)), addresses.0, addresses.1)
+            }
+            _ => panic!("set both BINDERY_NAMESRV and BINDERY_BROKER, or neither"),
         };
-        let broker = Broker::start(config).await.unwrap();
         Self {
-            namesrv,
+            ours,
+            name_server,
             broker,
+            run: format!("{:08x}", rand::random::<u32>()),
             folder,
             placed: 0,
         }
+    }
+
+    fn topic(&self) -> String {
+        format!("orders-booked-{}", self.run)
+    }
+
+    /// The topic and the groups that only this run has.
+    fn names(&self) -> [String; 5] {
+        let (topic, run) = (self.topic(), &self.run);
+        let stream = "--spring.cloud.stream";
+        [
+            format!("{stream}.bindings.output-booked.destination={topic}"),
+            format!("{stream}.bindings.input-booked.destination={topic}"),
+            format!("{stream}.bindings.input-booked.group=orders-delivered-{run}"),
+            format!("{stream}.rocketmq.bindings.output-booked.producer.group=orders-books-{run}"),
+            format!("--bindery.topics.{topic}.queues={QUEUES}"),
+        ]
     }
 
     fn database(&self) -> PathBuf {
@@ -74,15 +97,17 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_transaction"));
         command
             .arg(format!("--bindery.config={CONFIG}"))
+            .args(self.names())
             .env("BINDERY_EMBEDDED_ENABLED", "false")
             .env("SERVER_PORT", "0")
             .env(
                 "SPRING_CLOUD_STREAM_ROCKETMQ_BINDER_NAME_SERVER",
-                self.namesrv.local_addr().to_string(),
+                &self.name_server,
             )
             .env("ORDERS_DB", self.database())
             .env_remove("RUST_LOG")
             .env_remove("TRANSACTION_PARK")
+            .env_remove("BINDERY_BROKER")
             .current_dir(self.folder.path());
         if let Some(step) = park {
             command.env("TRANSACTION_PARK", step);
@@ -173,12 +198,10 @@ impl Bench {
 
     /// The orders in the topic, whoever read them.
     async fn told(&self) -> Vec<i64> {
-        let wire = Wire::connect(&self.broker.local_addr().to_string())
-            .await
-            .unwrap();
+        let wire = Wire::connect(&self.broker).await.unwrap();
         let mut ids = Vec::new();
         for queue in 0..QUEUES {
-            for message in wire.read_all(TOPIC, queue).await.unwrap() {
+            for message in wire.read_all(&self.topic(), queue).await.unwrap() {
                 let order: serde_json::Value = serde_json::from_slice(&message.body).unwrap();
                 ids.push(order["id"].as_i64().unwrap());
             }
@@ -208,9 +231,28 @@ impl Bench {
         assert_eq!(orders, booked, "the orders that had to be booked");
         assert_eq!(delivered, orders, "delivered, and booked");
         assert_eq!(self.told().await, orders, "in the topic, and booked");
-        self.broker.shutdown().await.unwrap();
-        self.namesrv.shutdown().await;
+        if let Some((namesrv, broker)) = self.ours {
+            broker.shutdown().await.unwrap();
+            namesrv.shutdown().await;
+        }
     }
+}
+
+async fn start_ours(store: &Path) -> (NameServer, Broker) {
+    let namesrv = NameServer::start(NameServerConfig::default())
+        .await
+        .unwrap();
+    let config = BrokerConfig {
+        namesrv_addr: namesrv.local_addr().to_string(),
+        store_path_root_dir: store.to_owned(),
+        transaction_time_out: 300,
+        transaction_check_interval: 300,
+        // However long it takes until somebody is there to be asked.
+        transaction_check_max: 100_000,
+        ..BrokerConfig::default()
+    };
+    let broker = Broker::start(config).await.unwrap();
+    (namesrv, broker)
 }
 
 fn web_address(program: &mut Process) -> String {
