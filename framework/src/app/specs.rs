@@ -36,6 +36,7 @@ pub(super) fn consumer_spec(config: &Config, binding: &BindingConfig) -> Option<
         selection: match &settings.subscription {
             Subscription::All => Selection::All,
             Subscription::Tags(tags) => Selection::Tags(tags.clone()),
+            Subscription::Sql(condition) => Selection::Sql(condition.clone()),
         },
         start: match settings.consume_from {
             ConsumeFrom::LastOffset => StartAt::Last,

@@ -16,6 +16,19 @@ use crate::transaction::{TxArgs, TxReceipt};
 use crate::web::{MissingFromApp, app_context};
 
 /// Sends to any configured output by its name. Cheap to clone, and needs no lock.
+///
+/// ```
+/// use bindery::prelude::*;
+///
+/// # bindery::testing::entry::example("spring.cloud.stream.bindings: { doc-north: { destination: north } }", |t| async move {
+/// let bridge: StreamBridge = t.app().bridge();
+/// bridge.send("doc-north", "tea").await.unwrap();
+/// assert_eq!(t.stored("north").await.len(), 1);
+///
+/// let unknown = bridge.send("doc-norht", "tea").await.unwrap_err();
+/// assert!(unknown.to_string().contains("did you mean `doc-north`?"));
+/// # });
+/// ```
 #[derive(Debug, Clone)]
 pub struct StreamBridge {
     bindings: Bindings,

@@ -29,6 +29,25 @@ pub enum InputState {
 }
 
 /// A handle to one input, for programs that look at it or pause it. Cheap to clone.
+///
+/// ```
+/// use bindery::prelude::*;
+///
+/// #[stream_listener("doc-input")]
+/// async fn on_order(order: String) {}
+///
+/// # bindery::testing::entry::example("spring.cloud.stream.bindings: { doc-input: { destination: orders, group: g } }", |t| async move {
+/// let input = t.app().input("doc-input").unwrap();
+/// input.pause().await;
+/// t.input("doc-input").send("tea").await;
+/// t.settle().await;
+/// assert!(t.calls("on_order").is_empty());
+///
+/// input.resume().await;
+/// t.settle().await;
+/// assert_eq!(t.calls("on_order").len(), 1);
+/// # });
+/// ```
 #[derive(Debug, Clone)]
 pub struct Input {
     binding: Arc<InputBinding>,

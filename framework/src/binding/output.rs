@@ -25,6 +25,23 @@ use crate::partition::Partitioning;
 use crate::transaction::{HalfMessage, ListenerHandle, LocalWork, TxArgs, TxOutcome, TxReceipt};
 
 /// A handle on one output that takes payloads of type `T`. Cheap to clone.
+///
+/// ```
+/// use bindery::prelude::*;
+/// use serde::Serialize;
+///
+/// #[derive(Serialize)]
+/// struct Order { id: i64 }
+///
+/// # bindery::testing::entry::example("spring.cloud.stream.bindings: { doc-output: { destination: orders } }", |t| async move {
+/// let orders: Output<Order> = t.app().output("doc-output").unwrap();
+/// let receipt = orders.send(Message::new(Order { id: 7 }).tag("paid").key("k-7")).await.unwrap();
+/// assert_eq!(receipt.destination, "orders");
+///
+/// let stored = &t.stored("orders").await[0];
+/// assert_eq!((stored.text().as_str(), stored.tag()), (r#"{"id":7}"#, Some("paid")));
+/// # });
+/// ```
 pub struct Output<T> {
     binding: Arc<OutputBinding>,
     payload: PhantomData<fn(T)>,

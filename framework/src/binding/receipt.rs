@@ -3,6 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 /// The broker's word that a message is stored.
+///
+/// ```
+/// # bindery::testing::entry::example("spring.cloud.stream.bindings: { doc-receipt: { destination: orders } }", |t| async move {
+/// let first = t.app().bridge().send("doc-receipt", "a").await.unwrap();
+/// let again = t.app().bridge().send("doc-receipt", "a").await.unwrap();
+/// assert_eq!(first.destination, "orders");
+/// assert_ne!(first.msg_id, again.msg_id);
+/// # });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SendReceipt {

@@ -1,5 +1,7 @@
 //! Rules between keys that need no program: what excludes, needs or contradicts what.
 
+use bindery_protocol::filter::SqlFilter;
+
 use super::{
     build::Named,
     relaxed::nearest,
@@ -228,8 +230,10 @@ fn input(
     if rocketmq.consumer.message_model == MessageModel::Broadcasting {
         broadcasting(rocketmq, report);
     }
-    if let Subscription::Tags(text) = &rocketmq.consumer.subscription {
-        subscription(text, rocketmq, report);
+    match &rocketmq.consumer.subscription {
+        Subscription::All => {}
+        Subscription::Tags(text) => subscription(text, rocketmq, report),
+        Subscription::Sql(text) => condition(text, rocketmq, report),
     }
     start(rocketmq, report);
     let no_group = binding.group.is_none() && !told.explains(&binding.name, "group");
@@ -293,20 +297,30 @@ fn broadcasting(rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
     }
 }
 
+/// A condition is read here already: a broker would refuse it only when the application has started.
+fn condition(text: &str, rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
+    let Err(error) = SqlFilter::parse(text) else {
+        return;
+    };
+    let positions = &rocketmq.positions;
+    let span = positions
+        .of("consumer.subscription")
+        .or(positions.of("consumer.tags"));
+    let message = format!("the condition cannot be read: {error}");
+    report.push(
+        Diagnostic::error(DiagnosticKind::WrongValue, message)
+            .key("subscription")
+            .at(span),
+    );
+}
+
 /// Tags, not conditions; a bare condition would be one tag and match nothing.
 fn subscription(text: &str, rocketmq: &RocketmqBinding, report: &mut Vec<Diagnostic>) {
     let positions = &rocketmq.positions;
     let span = positions
         .of("consumer.subscription")
         .or(positions.of("consumer.tags"));
-    if text.trim_start().starts_with("sql:") {
-        let message = "conditions over properties (`sql:`) are not supported yet";
-        report.push(
-            Diagnostic::error(DiagnosticKind::Unsupported, message)
-                .key("subscription")
-                .at(span),
-        );
-    } else if text.contains(['=', '<', '>']) || text.to_uppercase().contains(" AND ") {
+    if text.contains(['=', '<', '>']) || text.to_uppercase().contains(" AND ") {
         let message = "this is a condition, and tags are expected here; it would match nothing";
         report.push(
             Diagnostic::error(DiagnosticKind::WrongValue, message)

@@ -14,6 +14,26 @@ use super::extract::Rejection;
 use crate::error::BoxError;
 
 /// What a handler may answer instead of an error, when it decides about redelivery itself.
+///
+/// ```
+/// use bindery::prelude::*;
+///
+/// #[stream_listener("doc-outcome")]
+/// async fn on_order(order: String) -> Outcome {
+///     match order.as_str() {
+///         "spam" => Outcome::Reject("not ordered".to_owned()),
+///         _ => Outcome::Ack,
+///     }
+/// }
+///
+/// # bindery::testing::entry::example("spring.cloud.stream.bindings: { doc-outcome: { destination: orders, group: doc-outcome } }", |t| async move {
+/// t.input("doc-outcome").send("spam").await;
+/// t.input("doc-outcome").send("tea").await;
+/// t.settle().await;
+/// assert_eq!(t.calls("on_order").len(), 2);
+/// assert_eq!(t.dlq("doc-outcome").await[0].text(), "spam");
+/// # });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an outcome decides about the message only when the handler returns it"]
 pub enum Outcome {

@@ -20,6 +20,31 @@ use crate::transaction::{ListenerHandle, TransactionListener};
 type Step = Arc<dyn Fn(AppBuilder) -> AppBuilder + Send + Sync>;
 
 /// An application under test that is being described; [`start`](Self::start) ends the description.
+///
+/// ```
+/// use bindery::prelude::*;
+/// use bindery::registry::Handler;
+/// use bindery::testing::TestApp;
+///
+/// async fn greet(name: String, greeting: State<&'static str>) -> String {
+///     format!("{} {name}", greeting.0)
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let t = TestApp::builder()
+///     .config("spring.cloud.stream.bindings: { names: { destination: names, group: g }, greetings: { destination: greetings } }")
+///     .without_inventory()
+///     .handler(Handler::listen("names").send_to("greetings").to(greet))
+///     .state("hello")
+///     .start()
+///     .await?;
+/// t.input("names").send("world").await;
+/// t.settle().await;
+/// assert_eq!(t.stored("greetings").await[0].text(), "hello world");
+/// # Ok::<(), bindery::Error>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 #[must_use = "nothing is tested until `start`"]
 pub struct TestAppBuilder {

@@ -20,6 +20,25 @@ use crate::transaction::{HalfMessage, ListenerHandle, LocalState, TransactionLis
 const CAPACITY: usize = 100_000;
 
 /// One call of a handler: one attempt. Derefs to the message as the handler got it.
+///
+/// ```
+/// use bindery::prelude::*;
+///
+/// #[stream_listener("doc-call")]
+/// async fn third_time(redelivery: Redelivery) -> Outcome {
+///     if redelivery.broker < 2 { Outcome::Retry } else { Outcome::Ack }
+/// }
+///
+/// # bindery::testing::entry::example("spring.cloud.stream.bindings: { doc-call: { destination: orders, group: g } }", |t| async move {
+/// t.input("doc-call").send("tea").await;
+/// t.settle().await;
+/// let calls = t.calls("third_time");
+/// let redeliveries: Vec<u32> = calls.iter().map(|call| call.redeliveries()).collect();
+/// assert_eq!(redeliveries, [0, 1, 2]);
+/// assert_eq!(calls[1].at_millis() - calls[0].at_millis(), 10_000);
+/// assert!(calls[2].is_handled());
+/// # });
+/// ```
 #[derive(Debug, Clone)]
 pub struct Call {
     handler: String,

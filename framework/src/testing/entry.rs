@@ -20,6 +20,24 @@ pub struct TestSource {
     pub only: &'static [&'static str],
 }
 
+/// Runs an example of the documentation on a broker in memory.
+///
+/// # Panics
+/// When the application does not start.
+pub fn example<Fut: Future>(
+    config: &'static str,
+    body: impl FnOnce(TestApp) -> Fut,
+) -> Fut::Output {
+    let source = TestSource {
+        crate_dir: "",
+        yaml: None,
+        config: Some(config),
+        set: &["spring.cloud.stream.default.consumer.max-attempts=1"],
+        only: &[],
+    };
+    run_test(source, std::convert::identity, body)
+}
+
 /// Starts the application and runs the test in a runtime of its own.
 ///
 /// # Panics

@@ -56,6 +56,17 @@ impl TestInput<'_> {
 }
 
 /// Where a test takes messages out, see [`TestApp::output`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// # bindery::testing::entry::example("spring.cloud.stream.bindings: { doc-out: { destination: orders } }", |t| async move {
+/// t.app().bridge().send("doc-out", "tea").await.unwrap();
+/// let output = t.output("doc-out");
+/// assert_eq!(output.receive(Duration::ZERO).await.unwrap().text(), "tea");
+/// assert!(output.receive(Duration::from_secs(5)).await.is_none());
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct TestOutput<'a> {
     app: &'a TestApp,
@@ -119,6 +130,23 @@ impl TestOutput<'_> {
 }
 
 /// The time of a test, see [`TestApp::clock`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bindery::prelude::*;
+///
+/// #[stream_listener("doc-late")]
+/// async fn on_late(order: String) {}
+///
+/// # bindery::testing::entry::example("spring.cloud.stream.bindings: { doc-late: { destination: orders, group: g } }", |t| async move {
+/// t.input("doc-late").send(Message::new("tea").delay_level(5)).await;
+/// t.clock().advance(Duration::from_secs(59)).await;
+/// assert!(t.calls("on_late").is_empty());
+/// t.clock().advance(Duration::from_secs(1)).await;
+/// assert_eq!(t.calls("on_late").len(), 1);
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct TestClock<'a> {
     app: &'a TestApp,

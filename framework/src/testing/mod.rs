@@ -47,7 +47,7 @@
 //! assert_eq!(invoice.text(), "invoice 7");
 //! assert_eq!(t.calls("bill").len(), 1 + 17);
 //! assert_eq!(t.dlq("billing").await.len(), 1);
-//! # bindery::Result::Ok(())
+//! # Ok::<(), bindery::Error>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -328,6 +328,21 @@ async fn tags_select_at_the_broker_and_conditions_at_the_handler(t: TestApp) {
 }
 
 #[bindery::test(config = "
+spring.cloud.stream.bindings.cache: { destination: t, group: g }
+spring.cloud.stream.rocketmq.bindings.cache.consumer.subscription: \"sql:color = 'red' AND price > 3\"
+")]
+async fn a_condition_over_headers_selects_at_the_broker(t: TestApp) {
+    for (color, price) in [("red", 5), ("red", 3), ("blue", 5)] {
+        let message = Message::new(format!("{color} {price}"));
+        let message = message.header("color", color).header("price", price);
+        t.input("cache").send(message).await;
+    }
+    t.settle().await;
+    let seen: Vec<String> = t.calls("cached").iter().map(|call| call.text()).collect();
+    assert_eq!(seen, ["red 5"]);
+}
+
+#[bindery::test(config = "
 spring.cloud.stream.bindings:
   input: { destination: t, group: g }
   output-order: { destination: out }

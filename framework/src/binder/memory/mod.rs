@@ -52,7 +52,9 @@ pub enum Outage {
     Silent,
 }
 
-/// A broker inside the process. Cheap to clone; clones are the same broker, so two applications can share one.
+/// A broker inside the process. Cheap to clone; clones are the same broker, so two applications can share one: give each a
+/// clone by [`AppBuilder::binder`](crate::AppBuilder::binder). Sends then follow the default settings of producers; those of
+/// an application are followed where `default-binder: memory` makes its broker.
 #[derive(Debug, Clone)]
 pub struct MemoryBinder {
     board: Arc<Board>,

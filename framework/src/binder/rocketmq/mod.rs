@@ -170,6 +170,7 @@ impl Binder for RocketmqBinder {
             .with(Capabilities::DELAY)
             .with(Capabilities::BROADCAST)
             .with(Capabilities::TAGS)
+            .with(Capabilities::SQL)
             .with(Capabilities::PAUSE)
             .with(Capabilities::START_BY_TIME)
             .with(Capabilities::TRANSACTIONS)

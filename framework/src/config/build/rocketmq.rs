@@ -332,8 +332,11 @@ fn conflict(positions: &Positions, first: &str, second: &str) -> Diagnostic {
 
 /// `*` and nothing are everything.
 fn subscription(text: String) -> Subscription {
-    if text.trim() == "*" {
+    let trimmed = text.trim();
+    if trimmed == "*" {
         Subscription::All
+    } else if let Some(condition) = trimmed.strip_prefix("sql:") {
+        Subscription::Sql(condition.trim().to_owned())
     } else {
         Subscription::Tags(text)
     }

@@ -87,14 +87,18 @@ fn broadcast_messages_are_neither_ordered_nor_redelivered() {
 }
 
 #[test]
-fn subscriptions_are_tags() {
+fn subscriptions_are_tags_or_conditions() {
+    assert_eq!(
+        with("  rocketmq.bindings.in.consumer.subscription: \"sql:a > 3 AND b IN ('x')\"\n"),
+        Vec::<String>::new()
+    );
     assert_eq!(
         with("  rocketmq.bindings.in.consumer.subscription: \"A || B\"\n"),
         Vec::<String>::new()
     );
     for (text, kind) in [
         ("color = 'red'", "wrong-value"),
-        ("sql:a > 3", "unsupported"),
+        ("sql:a >", "wrong-value"),
         ("A B", "wrong-value"),
         ("A ||", "wrong-value"),
     ] {

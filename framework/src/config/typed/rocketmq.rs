@@ -171,6 +171,8 @@ pub enum Subscription {
     All,
     /// Tags, as `RocketMQ` writes them: `TagA || TagB`.
     Tags(String),
+    /// A SQL92 condition over the message's headers; the file writes `sql:` before it.
+    Sql(String),
 }
 
 /// How the queues of a topic are divided among the members of a group; the same in every member.
