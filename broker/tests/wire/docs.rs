@@ -64,10 +64,10 @@ async fn refusal(peer: &Peer, code: RequestCode) -> Option<String> {
 async fn code_table() -> String {
     let fixture = Fixture::start().await;
     let broker = fixture.peer().await;
-    let server = NameServer::start(NameServerConfig::default())
+    let named = NameServer::start(NameServerConfig::default())
         .await
         .unwrap();
-    let name_server = Peer::connect(server.local_addr()).await;
+    let name_server = Peer::connect(named.local_addr()).await;
     let mut served: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut refused = String::new();
     for (code, name) in codes() {
@@ -110,7 +110,7 @@ async fn code_table() -> String {
         "Answered with code 3:\n\n| code | name | why |\n|---|---|---|\n{refused}"
     )
     .unwrap();
-    server.shutdown().await;
+    named.shutdown().await;
     text
 }
 

@@ -5,6 +5,7 @@
 //! ```
 //! A short round on every test run; `FUZZ_SECONDS=600 cargo test -p bindery-broker --test wire fuzz` runs longer.
 use std::{
+    fmt::Write as _,
     net::SocketAddr,
     sync::{
         Mutex, Once,
@@ -112,10 +113,11 @@ async fn feed(server: SocketAddr, bytes: &[u8]) {
         }
     };
     let shown = || {
-        bytes
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a text does not fail.
+            _ = write!(text, "{byte:02x}");
+            text
+        })
     };
     let over = tokio::time::timeout(DEADLINE, exchange).await;
     assert!(over.is_ok(), "neither answered nor closed: {}", shown());
