@@ -19,7 +19,7 @@ use crate::{
     server::BrokerError,
     state::{self, Bell, Core},
     stats::Stats,
-    store::{Expiry, FlushPace, FlushPolicy, Store, StoreConfig},
+    store::{Expiry, FlushPace, FlushPolicy, LiveLevels, Store, StoreConfig},
     subscription::Groups,
     table::Durability,
     timer,
@@ -36,13 +36,16 @@ pub(crate) async fn open(
 }
 
 fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, BrokerError> {
-    let levels = DelayLevels::parse(&config.message_delay_level)?;
+    let levels = LiveLevels::from(DelayLevels::parse(&config.message_delay_level)?);
     let address = config.advertised(local);
     let ha_address = config.advertised_ha(local);
     let folder = config.store_path_root_dir.join("config");
     make_folder(&folder)?;
     let holds = Arc::new(Holds::new(config.pull_thread_pool_queue_capacity));
-    let schedule = Arc::new(Schedule::open(&folder, levels.max())?);
+    let schedule = Arc::new(Schedule::open(
+        &folder,
+        config.delay_offset_update_version_step,
+    )?);
     let arrived = Arc::new(timer::Arrived::default());
     let bell = Arc::new(Bell {
         holds: holds.clone(),
@@ -108,7 +111,7 @@ fn make_folder(path: &Path) -> Result<(), BrokerError> {
 
 fn store_config(
     config: &BrokerConfig,
-    levels: DelayLevels,
+    levels: LiveLevels,
     address: SocketAddr,
 ) -> Result<StoreConfig, BrokerError> {
     let mut store = StoreConfig::new(&config.store_path_root_dir, address);

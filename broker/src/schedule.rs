@@ -8,7 +8,7 @@
 //! Within a level messages fall due in the order they were stored, so only the first of each is looked at. Offsets are
 //! kept by level; after a crash what was delivered since the last write of the file is delivered again.
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -18,7 +18,7 @@ use std::{
 
 use bindery_protocol::{
     bodies::{DataVersion, DelayOffsetTable},
-    message::{NewMessage, QueueOffset, RecordView, property},
+    message::{DelayLevels, NewMessage, QueueOffset, RecordView, delay::DelayLevelError, property},
     names,
 };
 use bytes::Bytes;
@@ -31,8 +31,6 @@ use crate::{
 };
 
 const FILE: &str = "delayOffset.json";
-/// Deliveries after which the version of the file rises by one (`delayOffsetUpdateVersionStep`).
-const VERSION_STEP: u64 = 200;
 /// Milliseconds until a failed delivery is tried again.
 const RETRY: i64 = 100;
 /// Nothing waits in a level.
@@ -40,12 +38,16 @@ const NEVER: i64 = i64::MAX;
 
 /// What is known of the delay levels between reads of their queues.
 pub(crate) struct Schedule {
-    arrived: Vec<AtomicBool>,
+    /// Queues with messages that nobody has looked at.
+    arrived: Mutex<BTreeSet<i32>>,
+    /// The table of levels was replaced.
+    retabled: AtomicBool,
     wake: Notify,
     offsets: Mutex<Offsets>,
     changed: Notify,
     file: JsonFile,
     path: PathBuf,
+    version_step: u64,
 }
 
 struct Offsets {
@@ -57,8 +59,8 @@ struct Offsets {
 }
 
 impl Schedule {
-    /// Reads the offsets of `dir` for so many levels.
-    pub(crate) fn open(dir: &Path, levels: i32) -> Result<Self, TableError> {
+    /// Reads the offsets of `dir`. The version of the file rises by one every `version_step` deliveries.
+    pub(crate) fn open(dir: &Path, version_step: u64) -> Result<Self, TableError> {
         let path = dir.join(FILE);
         let file = JsonFile::new(path.clone());
         let loaded: Option<DelayOffsetTable> = file.load().map_err(|source| TableError::File {
@@ -73,27 +75,26 @@ impl Schedule {
             dirty: false,
         };
         Ok(Self {
-            arrived: (0..levels).map(|_| AtomicBool::new(true)).collect(),
+            arrived: Mutex::default(),
+            retabled: AtomicBool::new(false),
             wake: Notify::new(),
             offsets: Mutex::new(offsets),
             changed: Notify::new(),
             file,
             path,
+            version_step: version_step.max(1),
         })
     }
 
     /// A message was stored in a queue; only those of the levels matter.
     pub(crate) fn arrived(&self, topic: &str, queue_id: i32) {
-        if topic != names::SCHEDULE_TOPIC {
-            return;
-        }
-        if let Some(arrived) = usize::try_from(queue_id)
-            .ok()
-            .and_then(|index| self.arrived.get(index))
-        {
-            arrived.store(true, Ordering::SeqCst);
+        if topic == names::SCHEDULE_TOPIC && self.news().insert(queue_id) {
             self.wake.notify_one();
         }
+    }
+
+    fn news(&self) -> MutexGuard<'_, BTreeSet<i32>> {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next message of a level to deliver.
@@ -107,7 +108,7 @@ impl Schedule {
             return;
         }
         offsets.deliveries += 1;
-        if offsets.deliveries.is_multiple_of(VERSION_STEP) {
+        if offsets.deliveries.is_multiple_of(self.version_step) {
             next_version(&mut offsets.version, now);
         }
         if !offsets.dirty {
@@ -158,21 +159,47 @@ impl Schedule {
     }
 }
 
+/// Puts another table of levels in force (`messageDelayLevel`). Messages that wait are due by the new one; those of levels
+/// it no longer has, a second after they were stored.
+///
+/// # Errors
+/// When the text is no table; the old one stays.
+pub(crate) fn retable(core: &Core, text: &str) -> Result<(), DelayLevelError> {
+    core.levels.replace(DelayLevels::parse(text)?);
+    core.schedule.retabled.store(true, Ordering::SeqCst);
+    core.schedule.wake.notify_one();
+    Ok(())
+}
+
 /// Delivers until the broker stops. One task per broker.
 pub(crate) async fn run(core: Arc<Core>) {
     let schedule = core.schedule.clone();
-    let mut due: Vec<i64> = vec![NEVER; schedule.arrived.len()];
+    // Of every level that ever had a message, whatever the table says now.
+    let mut due: BTreeMap<i32, i64> = core
+        .store
+        .queue_ids(names::SCHEDULE_TOPIC)
+        .into_iter()
+        .map(|queue_id| (queue_id, i64::MIN))
+        .collect();
     loop {
-        for (index, due) in due.iter_mut().enumerate() {
-            // What arrives behind a message that waits falls due after it: no need to look.
-            if schedule.arrived[index].swap(false, Ordering::SeqCst) && *due == NEVER {
+        if schedule.retabled.swap(false, Ordering::SeqCst) {
+            for due in due.values_mut() {
                 *due = i64::MIN;
             }
-            if *due <= core.now() {
-                *due = deliver(&core, i32::try_from(index).unwrap_or(i32::MAX));
+        }
+        for queue_id in std::mem::take(&mut *schedule.news()) {
+            // What arrives behind a message that waits falls due after it: no need to look.
+            let due = due.entry(queue_id).or_insert(NEVER);
+            if *due == NEVER {
+                *due = i64::MIN;
             }
         }
-        let until = due.iter().copied().min().unwrap_or(NEVER);
+        for (queue_id, due) in &mut due {
+            if *due <= core.now() {
+                *due = deliver(&core, *queue_id);
+            }
+        }
+        let until = due.values().copied().min().unwrap_or(NEVER);
         tokio::select! {
             biased;
             () = core.stop.cancelled() => return,
@@ -185,7 +212,7 @@ pub(crate) async fn run(core: Arc<Core>) {
 
 /// Delivers what is due of one level, at most one read's worth; when to look again.
 fn deliver(core: &Core, queue_id: i32) -> i64 {
-    let level = queue_id + 1;
+    let level = queue_id.saturating_add(1);
     let from = core.schedule.next(level);
     let limits = ReadLimits::messages(32);
     let read = core.store.read(
@@ -226,9 +253,10 @@ fn deliver_one(core: &Core, level: i32, bytes: &Bytes) -> Result<(), i64> {
             return Ok(());
         }
     };
-    let due = core.levels.due(level, record.store_timestamp());
+    let levels = core.levels.current();
+    let due = levels.due(level, record.store_timestamp());
     // A clock that was set back must not keep messages longer than their level.
-    if due > now && due <= core.levels.due(level, now) {
+    if due > now && due <= levels.due(level, now) {
         return Err(due);
     }
     if let Some((topic, queue_id)) = target(&record) {
@@ -282,33 +310,23 @@ mod tests {
     #[test]
     fn offsets_of_levels_are_there_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
-        let schedule = Schedule::open(dir.path(), 18).unwrap();
+        let schedule = Schedule::open(dir.path(), 200).unwrap();
         assert!(schedule.take_unwritten().is_none());
         schedule.advance(3, 7, 0);
         let content = schedule.take_unwritten().unwrap();
         schedule.write(&content).unwrap();
         assert!(schedule.take_unwritten().is_none());
-        let again = Schedule::open(dir.path(), 18).unwrap();
+        let again = Schedule::open(dir.path(), 200).unwrap();
         assert_eq!((again.next(3), again.next(1)), (7, 0));
     }
 
     #[test]
     fn only_the_queues_of_levels_wake_the_schedule() {
         let dir = tempfile::tempdir().unwrap();
-        let schedule = Schedule::open(dir.path(), 2).unwrap();
-        for arrived in &schedule.arrived {
-            arrived.store(false, Ordering::SeqCst);
-        }
+        let schedule = Schedule::open(dir.path(), 200).unwrap();
         schedule.arrived("T", 0);
-        schedule.arrived(names::SCHEDULE_TOPIC, 2);
-        schedule.arrived(names::SCHEDULE_TOPIC, -1);
-        assert!(
-            schedule
-                .arrived
-                .iter()
-                .all(|arrived| !arrived.load(Ordering::SeqCst))
-        );
+        assert!(schedule.news().is_empty());
         schedule.arrived(names::SCHEDULE_TOPIC, 1);
-        assert!(schedule.arrived[1].load(Ordering::SeqCst));
+        assert!(schedule.news().contains(&1));
     }
 }

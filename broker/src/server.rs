@@ -168,6 +168,15 @@ impl Broker {
         &self.core.config.broker_name
     }
 
+    /// Puts another table of delay levels (`messageDelayLevel`, such as `1s 5s 1m`) in force. Messages that wait are due by the
+    /// new one; those of levels it no longer has, a second after they were stored.
+    ///
+    /// # Errors
+    /// [`BrokerError::DelayLevels`] when the text is no table; the old one stays.
+    pub fn set_delay_levels(&self, table: &str) -> Result<(), BrokerError> {
+        Ok(schedule::retable(&self.core, table)?)
+    }
+
     /// Starts a task for each name server and waits for their first tries.
     async fn register(&self) {
         let mut firsts = Vec::new();

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use bindery_protocol::message::{DelayLevels, QueueOffset, id::UniqueIdGenerator};
+use bindery_protocol::message::{QueueOffset, id::UniqueIdGenerator};
 use bindery_remoting::Clock;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -25,7 +25,7 @@ use crate::{
     processor::pull::HeldPull,
     schedule::Schedule,
     stats::Stats,
-    store::{Arrivals, Store},
+    store::{Arrivals, LiveLevels, Store},
     subscription::Groups,
     timer::{Arrived, Timer},
     topic::Topics,
@@ -54,7 +54,7 @@ pub(crate) struct Core {
     /// Timer messages, unless they are switched off.
     pub(crate) timer: Option<Arc<Timer>>,
     pub(crate) transactions: Transactions,
-    pub(crate) levels: DelayLevels,
+    pub(crate) levels: LiveLevels,
     pub(crate) stats: Stats,
     pub(crate) ids: UniqueIdGenerator,
     /// Property text appended to every stored message: region, trace switch, cluster.

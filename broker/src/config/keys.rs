@@ -104,6 +104,8 @@ keys! {
     flush_consumer_offset_interval: u64 = 5000, "flushConsumerOffsetInterval";
     /// Milliseconds from the first change of delay offsets to their file; default 10000.
     flush_delay_offset_interval: u64 = 10_000, "flushDelayOffsetInterval";
+    /// Deliveries after which the version of that file rises by one; default 200.
+    delay_offset_update_version_step: u64 = 200, "delayOffsetUpdateVersionStep";
     /// Whether a pull that finds nothing may wait as long as it asks for; default true.
     long_polling_enable: bool = true, "longPollingEnable";
     /// Milliseconds such a pull waits when long polling is off; default 1000.
@@ -139,7 +141,7 @@ keys! {
     use_server_side_reset_offset: bool = true, "useServerSideResetOffset";
     /// Whether messages may be sent for a point of time; default true.
     timer_wheel_enable: bool = true, "timerWheelEnable";
-    /// Milliseconds of one slot of the timer wheel; default 1000. A change empties and rebuilds the wheel at the next start.
+    /// Milliseconds of one slot of the timer wheel, at most an hour; default 1000. A change empties and rebuilds the wheel at the next start.
     timer_precision_ms: u32 = 1000, "timerPrecisionMs";
     /// Seconds ahead that a timer message may be sent for; default 259200 (three days).
     timer_max_delay_sec: u32 = 259_200, "timerMaxDelaySec";

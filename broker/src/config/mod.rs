@@ -35,6 +35,8 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("duplicationEnable", "true"),
     ("useTLS", "true"),
     ("storeType", "defaultRocksDB"),
+    // It would give messages up after an error of the disk; such errors are waited out, broken messages left out.
+    ("timerSkipUnknownError", "true"),
     ("transientStorePoolEnable", "true"),
     ("brokerRole", "SLAVE"),
 ];

@@ -96,7 +96,7 @@ pub(crate) fn append(
             0,
         );
     }
-    let level = core.levels.clamp(draft.delay_level);
+    let level = core.levels.current().clamp(draft.delay_level);
     let (level_text, queue_text) = (level.to_string(), draft.queue_id.to_string());
     let mut all = added.to_vec();
     all.retain(|(name, _)| *name != property::DELAY);

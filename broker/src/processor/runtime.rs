@@ -22,8 +22,9 @@ pub(super) fn info(core: &Core, _: &Connection, _: &Frame) -> Answer {
     traffic(core, &mut table);
     store(core, &mut table);
     pools(core, &mut table);
-    for level in 1..=core.levels.max() {
-        let max = core.store.max_offset(names::SCHEDULE_TOPIC, level - 1).0;
+    for queue_id in core.store.queue_ids(names::SCHEDULE_TOPIC) {
+        let max = core.store.max_offset(names::SCHEDULE_TOPIC, queue_id).0;
+        let level = queue_id.saturating_add(1);
         if max > 0 {
             table.insert(
                 format!("scheduleMessageOffset_{level}"),

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bindery_protocol::message::DelayLevels;
 use bindery_remoting::Clock;
 
 use super::clean::Expiry;
 use super::error::StoreError;
+use super::levels::LiveLevels;
 use super::space::Space;
 
 /// When a stored message counts as safe (`flushDiskType`).
@@ -95,7 +95,7 @@ pub struct StoreConfig {
     /// When and what to delete.
     pub expiry: Expiry,
     /// `messageDelayLevel`.
-    pub delay_levels: DelayLevels,
+    pub delay_levels: LiveLevels,
     /// How many consume-queue files are held open at most. Not a key of Apache's. Default 256.
     pub open_queue_files: usize,
     /// The time source.
@@ -139,7 +139,7 @@ impl StoreConfig {
             max_msgs_num_batch: 64,
             check_crc_on_recover: true,
             expiry: Expiry::default(),
-            delay_levels: DelayLevels::default(),
+            delay_levels: LiveLevels::default(),
             open_queue_files: 256,
             clock: Clock::system(),
             space: Space::default(),

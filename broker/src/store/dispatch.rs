@@ -10,9 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use bindery_protocol::message::record::RecordError;
-use bindery_protocol::message::{
-    DelayLevels, QueueOffset, RecordView, SysFlag, Transaction, property, tag,
-};
+use bindery_protocol::message::{QueueOffset, RecordView, SysFlag, Transaction, property, tag};
 use tracing::{error, warn};
 
 use super::batch_queue::{BatchEntry, BatchQueue};
@@ -21,6 +19,7 @@ use super::consume_queue::{ConsumeQueue, Entry};
 use super::deleted::Deleted;
 use super::error::StoreError;
 use super::index::Index;
+use super::levels::LiveLevels;
 use super::light;
 use super::queues::Queues;
 
@@ -63,7 +62,7 @@ pub(super) struct Derived {
     /// Whether records are put into the light queues they name.
     pub(super) light: bool,
     /// For the tags code of delayed messages.
-    pub(super) delay_levels: DelayLevels,
+    pub(super) delay_levels: LiveLevels,
 }
 
 /// Queue entries as dispatch made them for one record.
@@ -202,8 +201,8 @@ impl Derived {
             && let Some(level) = text(property::DELAY).and_then(|level| level.parse::<i32>().ok())
             && level > 0
         {
-            let level = self.delay_levels.clamp(level);
-            return self.delay_levels.due(level, record.store_timestamp());
+            let levels = self.delay_levels.current();
+            return levels.due(levels.clamp(level), record.store_timestamp());
         }
         text(property::TAGS).map_or(0, |tags| tag::tag_code(&tags))
     }

@@ -150,6 +150,11 @@ impl Timer {
         book.marks
     }
 
+    /// Whether the timer log has files that may expire.
+    pub(super) fn has_several_files(&self) -> bool {
+        self.book().log.files() > 1
+    }
+
     /// How far it is. `queue_end` is the end of the timer queue.
     pub(crate) fn progress(&self, now: i64, queue_end: i64) -> Progress {
         let mut book = self.book();
@@ -169,14 +174,15 @@ impl Timer {
 }
 
 impl Book {
-    /// The window in slots that a configured `timerRollWindowSlot` comes to.
-    pub(super) fn window(configured: i64) -> i64 {
+    /// The window in slots that a configured `timerRollWindowSlot` comes to. A unit has 32 bits for its milliseconds.
+    pub(super) fn window(configured: i64, precision: i64) -> i64 {
         let most = SLOTS - SPARE;
-        if (2..=most).contains(&configured) {
+        let window = if (2..=most).contains(&configured) {
             configured
         } else {
             most
-        }
+        };
+        window.min(i64::from(i32::MAX) / precision.max(1)).max(2)
     }
 
     /// Moves time on to now.

@@ -39,8 +39,8 @@ pub(crate) async fn flush(core: &Arc<Core>, timer: &Arc<Timer>) {
     if core.flushes_synchronously() {
         flushed(core, core.store.stats().max_physical_offset).await;
     }
-    let (shared, owner) = (timer.clone(), core.clone());
-    let written = tokio::task::spawn_blocking(move || write_all(&owner, &shared)).await;
+    let shared = timer.clone();
+    let written = tokio::task::spawn_blocking(move || write_all(&shared)).await;
     match written {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
@@ -55,7 +55,7 @@ pub(crate) async fn flush(core: &Arc<Core>, timer: &Arc<Timer>) {
 }
 
 /// Blocks on the disk.
-fn write_all(core: &Core, timer: &Timer) -> Result<(), StoreError> {
+fn write_all(timer: &Timer) -> Result<(), StoreError> {
     let (marks, end, wheel, dir, log_files) = {
         let mut book = timer.book();
         let wheel = book.wheel.write()?;
@@ -83,10 +83,16 @@ fn write_all(core: &Core, timer: &Timer) -> Result<(), StoreError> {
     timer.check.write(&marks)?;
     timer.check.sync()?;
     timer.metrics.persist()?;
-    let oldest = core.store.stats().min_physical_offset;
-    let dropped = timer.book().log.drop_expired(oldest)?;
-    if dropped > 0 {
-        tracing::info!(dropped, "files of the timer log expired");
-    }
     Ok(())
+}
+
+/// Removes the files of the timer log whose messages have left the commit log.
+pub(super) fn clean(core: &Core, timer: &Timer) {
+    let oldest = core.store.stats().min_physical_offset;
+    let dropped = timer.book().log.drop_expired(oldest);
+    match dropped {
+        Ok(0) => {}
+        Ok(files) => tracing::info!(files, "files of the timer log expired"),
+        Err(error) => tracing::warn!(%error, "expired files of the timer log not removed"),
+    }
 }

@@ -47,7 +47,15 @@ impl Metrics {
     /// Reads the counts of `dir`.
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
         let file = JsonFile::new(dir.join(FILE));
-        let counts = file.load()?.unwrap_or_default();
+        let counts = match file.load() {
+            Ok(counts) => counts.unwrap_or_default(),
+            // They are figures for operators, no reason not to start.
+            Err(error @ StoreError::Unreadable { .. }) => {
+                tracing::warn!(%error, "timer messages are counted anew");
+                Counts::default()
+            }
+            Err(error) => return Err(error),
+        };
         Ok(Self {
             counts: Mutex::new(counts),
             changed: AtomicBool::new(false),

@@ -26,6 +26,8 @@ use crate::{
 
 /// Slots that a start looks back less than the wheel's seven days, when no marks say how far the last run came.
 const SPARE: i64 = 60;
+/// Milliseconds of one slot at most: an hour.
+const LONGEST_SLOT: i64 = 3_600_000;
 /// Milliseconds by which a message must be past the time of its next step to count as gone on.
 const STEP_SLACK: i64 = 60_000;
 
@@ -84,6 +86,12 @@ pub(crate) fn open(
     let folder = root.join("config");
     let now = config.clock.now_millis();
     let precision = i64::from(config.timer_precision_ms);
+    if !(1..=LONGEST_SLOT).contains(&precision) {
+        return Err(StoreError::Setting {
+            key: "timerPrecisionMs",
+            value: precision,
+        });
+    }
     let space = store.config().space.clone();
     let log = TimerLog::open(
         root.join("timerlog"),
@@ -98,7 +106,7 @@ pub(crate) fn open(
         .saturating_sub((SLOTS - SPARE) * wheel.precision());
     let mut book = Book {
         log,
-        window: Book::window(config.timer_roll_window_slot),
+        window: Book::window(config.timer_roll_window_slot, precision),
         write_time: wheel.floor(now),
         marks: marks.unwrap_or(Marks {
             read_time: blank,

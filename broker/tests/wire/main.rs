@@ -12,6 +12,7 @@ mod docs;
 mod expiry;
 mod filters;
 mod fuzz;
+mod levels;
 mod limits;
 mod operators;
 mod replies;

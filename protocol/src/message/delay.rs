@@ -26,7 +26,7 @@ impl DelayLevels {
     /// Reads a table such as `1s 5s 10s 30s 1m 2h 1d`.
     ///
     /// # Errors
-    /// [`DelayLevelError`] names the first word that is no duration.
+    /// [`DelayLevelError`] names the first word that is no duration, the empty one when there is no word at all.
     pub fn parse(text: &str) -> Result<Self, DelayLevelError> {
         let word = |(index, word): (usize, &str)| {
             duration(word).ok_or_else(|| DelayLevelError {
@@ -38,7 +38,14 @@ impl DelayLevels {
             .split_whitespace()
             .enumerate()
             .map(word)
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        if delays.is_empty() {
+            // A level would have no queue to go to.
+            return Err(DelayLevelError {
+                level: 1,
+                word: String::new(),
+            });
+        }
         Ok(Self { delays })
     }
 
@@ -121,6 +128,7 @@ mod tests {
         let error = DelayLevels::parse("1s 5x").unwrap_err();
         assert_eq!((error.level, error.word.as_str()), (2, "5x"));
         assert!(DelayLevels::parse("s").is_err());
+        assert!(DelayLevels::parse(" ").is_err());
         assert!(DelayLevels::parse("5秒").is_err());
     }
 }

@@ -356,8 +356,8 @@ impl Wheel {
         let first = self.number(from);
         let (mut waiting, mut count, mut plausible) = (Vec::new(), 0, true);
         self.each(|slot| {
-            // A wheel's slots lie within its length, give or take the time it was not used.
-            plausible &= slot.number < first.saturating_add(TOTAL);
+            // Slots lie at most the wheel's length ahead, and not decades back.
+            plausible &= slot.number < first.saturating_add(TOTAL) && slot.number > first / 5 * 4;
             if slot.number >= first && slot.number < first.saturating_add(TOTAL) {
                 waiting.push(Self::index(slot.number));
                 count += i64::from(slot.count);
@@ -434,6 +434,8 @@ fn hole_from(file: &File, at: u64) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+    use proptest::{collection::vec, prelude::*};
+
     use super::*;
 
     fn open(folder: &tempfile::TempDir) -> Wheel {
@@ -536,13 +538,73 @@ mod tests {
         assert_eq!(wheel.slot(NOW).unwrap().unwrap().last, 0);
     }
 
+    #[derive(Debug, Clone)]
+    enum Step {
+        Add(i64, bool),
+        DeliverFirst,
+        Reopen,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => (0..700_000_i64, any::<bool>()).prop_map(|(ahead, normal)| Step::Add(ahead, normal)),
+            3 => Just(Step::DeliverFirst),
+            1 => Just(Step::Reopen),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn the_wheel_knows_what_waits_as_a_sorted_map_does(steps in vec(step(), 0..60)) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut wheel = open(&folder);
+            let mut model: BTreeMap<i64, (i64, i32)> = BTreeMap::new();
+            let mut read = NOW;
+            for (position, step) in (0_i64..).zip(steps) {
+                match step {
+                    Step::Add(ahead, normal) => {
+                        let time = read + ahead * 1000;
+                        let change = if normal { 1 } else { -1 };
+                        wheel.add(time, position, change).unwrap();
+                        let slot = model.entry(time).or_insert((position, 0));
+                        *slot = (position, slot.1 + change);
+                    }
+                    Step::DeliverFirst => {
+                        if let Some((time, _)) = model.pop_first() {
+                            prop_assert_eq!(wheel.next(read), Some(time));
+                            wheel.done(time).unwrap();
+                            read = time + 1000;
+                        }
+                    }
+                    Step::Reopen => {
+                        wheel.write().unwrap();
+                        wheel = open(&folder);
+                        prop_assert!(wheel.wait_from(read).unwrap());
+                    }
+                }
+                prop_assert_eq!(wheel.next(read), model.keys().next().copied());
+                let count: i64 = model.values().map(|slot| i64::from(slot.1)).sum();
+                prop_assert_eq!(wheel.count(), count);
+            }
+            for (time, (last, count)) in model {
+                let slot = wheel.slot(time).unwrap().unwrap();
+                prop_assert_eq!((slot.last, slot.count), (last, count));
+            }
+        }
+    }
+
     #[test]
     fn a_wheel_of_another_precision_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("timerwheel");
-        let mut wheel = Wheel::open(&path, 100, Space::default()).unwrap();
-        wheel.add(NOW, 0, 1).unwrap();
-        wheel.write().unwrap();
-        assert!(!open(&folder).wait_from(NOW).unwrap());
+        for precision in [100, 500, 2000] {
+            let mut wheel = Wheel::open(&path, precision, Space::default()).unwrap();
+            wheel.add(NOW, 0, 1).unwrap();
+            wheel.write().unwrap();
+            let mut wheel = open(&folder);
+            assert!(!wheel.wait_from(NOW).unwrap(), "{precision}");
+            wheel.clear().unwrap();
+        }
     }
 }
