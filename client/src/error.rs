@@ -7,7 +7,9 @@
 //! ```
 use std::time::Duration;
 
-use bindery_protocol::{codes::ResponseCode, frame::HeaderError, names::NameError};
+use bindery_protocol::{
+    codes::ResponseCode, frame::HeaderError, message::RecallHandleError, names::NameError,
+};
 use bindery_remoting::RemotingError;
 
 /// Java's client-side codes, which never travel on the wire (`ClientErrorCode`).
@@ -374,6 +376,15 @@ pub enum MessageIllegal {
     TransactionKind {
         /// What is in the way.
         what: &'static str,
+    },
+    /// The text is not a handle that a send returned.
+    #[error(transparent)]
+    RecallHandle(#[from] RecallHandleError),
+    /// Messages of retry and dead-letter topics can't be taken back.
+    #[error("topic is not supported")]
+    RecallTopic {
+        /// Topic in the handle.
+        topic: String,
     },
     /// The message's topic is not that of the queue it is to be sent to.
     #[error("message's topic [{topic}] not equal mq's topic [{queue_topic}]")]

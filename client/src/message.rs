@@ -3,6 +3,8 @@
 //! ```text
 //! Message::new(topic, body).tags(…).keys(…).delay_level(…).property(…) ─▶ Producer::send ─▶ SendResult
 //! ```
+use std::time::Duration;
+
 use bindery_protocol::message::{Properties, properties, property};
 use bytes::Bytes;
 
@@ -63,11 +65,35 @@ impl Message {
     /// Delivers the message after the broker's delay of this level (1 is the shortest; 0 means at once).
     #[must_use]
     pub fn delay_level(mut self, level: u8) -> Self {
+        for other in property::DELAYS {
+            self.properties.remove(other);
+        }
         if level == 0 {
-            self.properties.remove(property::DELAY);
             return self;
         }
         self.system(property::DELAY, level.to_string())
+    }
+
+    /// Delivers the message at this time, milliseconds since 1970, to a second: one of brokers of version 5 with their timer on,
+    /// at most three days ahead unless they are set otherwise. A time that is past means at once. Replaces a delay level and
+    /// other wishes of this kind.
+    #[must_use]
+    pub fn deliver_at(self, millis: i64) -> Self {
+        self.timed(property::TIMER_DELIVER_MS, millis.to_string())
+    }
+
+    /// Delivers the message so long after the broker took it, to a second; the rules are those of [`Message::deliver_at`].
+    #[must_use]
+    pub fn deliver_after(self, delay: Duration) -> Self {
+        let millis = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
+        self.timed(property::TIMER_DELAY_MS, millis.to_string())
+    }
+
+    fn timed(mut self, name: &'static str, value: String) -> Self {
+        for other in property::DELAYS {
+            self.properties.remove(other);
+        }
+        self.system(name, value)
     }
 
     /// Whether the answer waits until the message is on disk or replicated, where the broker is so configured; `true` by default.
@@ -172,4 +198,6 @@ pub struct SendResult {
     pub transaction_id: Option<String>,
     /// Region of the broker, `DefaultRegion` unless configured.
     pub region: String,
+    /// With which a message for a later time can be taken back: [`Producer::recall`](crate::Producer::recall).
+    pub recall_handle: Option<String>,
 }

@@ -334,6 +334,7 @@ async fn send_once(
         region: reply
             .region_id
             .map_or_else(|| "DefaultRegion".to_owned(), Cow::into_owned),
+        recall_handle: reply.recall_handle.map(Cow::into_owned),
     })
 }
 

@@ -25,6 +25,7 @@ use crate::{
 mod attempt;
 mod builder;
 mod prepare;
+mod recall;
 mod request;
 mod select;
 mod settings;

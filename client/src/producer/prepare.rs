@@ -162,13 +162,9 @@ fn check_batch(messages: &[Message], max_size: usize) -> Result<(), MessageIlleg
     let mut size = 0;
     for message in messages {
         check(message, max_size)?;
-        let timed = [
-            property::TIMER_DELAY_MS,
-            property::TIMER_DELAY_SEC,
-            property::TIMER_DELIVER_MS,
-        ];
-        if message.properties.contains(property::DELAY)
-            || timed.iter().any(|name| message.properties.contains(name))
+        if property::DELAYS
+            .iter()
+            .any(|name| message.properties.contains(name))
         {
             return Err(MessageIllegal::BatchKind { what: "a delay" });
         }

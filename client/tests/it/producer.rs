@@ -5,8 +5,8 @@ use bindery_client::{ClientError, Message, MessageIllegal, Producer, SendStatus}
 use bindery_protocol::{
     codes::{RequestCode, ResponseCode},
     frame::Reply,
-    headers::SendHeader,
-    message::Properties,
+    headers::{RecallHeader, RecallReply, SendHeader, SendReply},
+    message::{Properties, RecallHandle},
 };
 
 use crate::fake::{Fake, until};
@@ -588,6 +588,76 @@ async fn a_broker_that_stops_amid_asynchronous_sends_costs_none_of_them() {
         ids.insert(sent.await.unwrap().msg_id);
     }
     assert_eq!(ids.len(), 2000, "each ends once, with an id of its own");
+    producer.shutdown().await;
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_for_later_is_taken_back_at_the_broker_that_has_it() {
+    let fake = Fake::start(&["a", "b"]).await;
+    fake.topic("t", 1);
+    let handle = RecallHandle {
+        topic: "t".into(),
+        broker_name: "b".into(),
+        timestamp: "1700000004001".into(),
+        message_id: "ID".into(),
+    }
+    .encode();
+    let answered = handle.clone();
+    fake.rule(move |broker, frame| match frame.request_code() {
+        RequestCode::SEND_MESSAGE_V2 => {
+            let header: SendHeader<'_> = frame.header().unwrap();
+            let properties = Properties::parse(header.properties.as_deref().unwrap());
+            assert_eq!(properties.get("TIMER_DELAY_MS"), Some("90500"));
+            assert_eq!(properties.get("DELAY"), None);
+            let reply = SendReply {
+                msg_id: "0".into(),
+                recall_handle: Some(answered.as_str().into()),
+                ..SendReply::default()
+            };
+            Some(Reply::ok().with(&reply))
+        }
+        RequestCode::RECALL_MESSAGE => {
+            let header: RecallHeader<'_> = frame.header().unwrap();
+            assert_eq!((broker, &*header.topic), ("b", "t"));
+            assert_eq!(header.recall_handle, answered);
+            let reply = RecallReply {
+                msg_id: "ID".into(),
+                region_id: None,
+            };
+            Some(Reply::ok().with(&reply))
+        }
+        _ => None,
+    });
+    let producer = producer(&fake).await;
+    let message = Message::new("t", "x").delay_level(3);
+    let sent = producer
+        .send(message.deliver_after(Duration::from_millis(90_500)))
+        .await
+        .unwrap();
+    assert_eq!(sent.recall_handle.as_deref(), Some(&*handle));
+    assert_eq!(producer.recall(&handle).await.unwrap(), "ID");
+
+    let error = producer.recall("no handle").await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ClientError::MessageIllegal(MessageIllegal::RecallHandle(_))
+        ),
+        "{error}"
+    );
+    fake.forget_rules();
+    fake.rule(|_, frame| {
+        let recall = frame.request_code() == RequestCode::RECALL_MESSAGE;
+        recall.then(|| {
+            Reply::error(
+                ResponseCode::ILLEGAL_OPERATION,
+                "recall failed, timestamp invalid",
+            )
+        })
+    });
+    let error = producer.recall(&handle).await.unwrap_err();
+    assert_eq!(error.response_code(), 604);
     producer.shutdown().await;
     fake.stop().await;
 }

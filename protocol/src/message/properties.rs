@@ -194,6 +194,9 @@ pub mod property {
         DLQ_ORIGIN_MESSAGE_ID,
         CRC32,
     ];
+
+    /// Names by which a producer asks for a later delivery; a message has one of them.
+    pub const DELAYS: [&str; 4] = [DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS];
 }
 
 /// The properties of a message: an ordered map. Putting a name again keeps its place and takes the new value.

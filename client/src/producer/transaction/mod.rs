@@ -262,13 +262,10 @@ impl TransactionProducer {
 
 /// A delay would be counted from the half message on at one broker and be lost at another; Java's client drops it without a word.
 fn check_kind(message: &Message) -> Result<(), MessageIllegal> {
-    let delays = [
-        property::DELAY,
-        property::TIMER_DELAY_MS,
-        property::TIMER_DELAY_SEC,
-        property::TIMER_DELIVER_MS,
-    ];
-    if delays.iter().any(|name| message.properties.contains(name)) {
+    if property::DELAYS
+        .iter()
+        .any(|name| message.properties.contains(name))
+    {
         return Err(MessageIllegal::TransactionKind { what: "a delay" });
     }
     Ok(())
