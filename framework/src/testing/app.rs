@@ -285,6 +285,25 @@ impl TestApp {
         }
     }
 
+    /// Another application on the same broker, with configuration, handlers and listeners of its own; its calls are noted
+    /// with those of this one. Stop it by its handle.
+    ///
+    /// # Errors
+    /// Those of [`AppBuilder::start`](crate::AppBuilder::start).
+    pub async fn beside(&self, other: TestAppBuilder) -> Result<AppHandle> {
+        let loaded = other.recipe.load()?;
+        other.recipe.start(&loaded, &self.server, &self.log).await
+    }
+
+    /// A client of the broker, in the test's namespace, to ask what no application asks; none in memory.
+    #[must_use]
+    pub fn client(&self) -> Option<&bindery_client::Client> {
+        match &self.server {
+            Server::Memory(_) => None,
+            Server::Real(real) => Some(&real.client),
+        }
+    }
+
     /// Lets every group share its queues anew: a second instance joins, gets its part, and leaves again.
     ///
     /// # Panics

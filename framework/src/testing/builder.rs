@@ -206,7 +206,7 @@ impl TestAppBuilder {
 
 impl Recipe {
     /// Reads the configuration by itself: it says which bindings there are.
-    fn load(&self) -> Result<Loaded> {
+    pub(super) fn load(&self) -> Result<Loaded> {
         Config::load(self.options.clone()).map_err(Error::Config)
     }
 
