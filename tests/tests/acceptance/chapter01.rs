@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::seen::{Seen, noting};
+use crate::seen::noting;
 use crate::stage::Stage;
 
 const COUNT: usize = 100;
@@ -28,12 +28,7 @@ spring:
 
 /// Every send is acknowledged with an id; who comes later gets each message once.
 pub(crate) async fn quickstart(stage: Stage) -> String {
-    let producer = stage
-        .app(&[YAML, "bindery.config.allow-unused: true"])
-        .output("output")
-        .start()
-        .await
-        .unwrap();
+    let producer = stage.app(&[YAML]).output("output").start().await.unwrap();
     let (mut sent, mut ids) = (BTreeSet::new(), BTreeSet::new());
     for number in 0..COUNT {
         let text = format!("Hello RocketMQ {number}");
@@ -48,7 +43,7 @@ pub(crate) async fn quickstart(stage: Stage) -> String {
     }
     producer.shutdown().await.unwrap();
 
-    let seen = Seen::new();
+    let seen = stage.seen();
     let consumer = stage
         .app(&[YAML])
         .output("output")

@@ -1,15 +1,17 @@
 //! Chapters 2 and 3: a text with a tag arrives and is seen at the broker; a message is found by its key and by its id.
 
+use std::time::Duration;
+
 use bindery::Message;
 
-use crate::seen::{Seen, noting};
-use crate::stage::{BackEnd, Stage, text};
+use crate::seen::noting;
+use crate::stage::{Stage, text};
 
 const YAML: &str = include_str!("../../../examples/original/application-first.yaml");
 
 /// The tag is among the headers under both prefixes; the broker's figures show the message.
 pub(crate) async fn text_and_tag(stage: Stage) -> String {
-    let seen = Seen::new();
+    let seen = stage.seen();
     let app = stage
         .app(&[YAML])
         .output("output")
@@ -36,7 +38,7 @@ pub(crate) async fn text_and_tag(stage: Stage) -> String {
 
 /// `messageKey` finds it, and so does its id.
 pub(crate) async fn key_and_id(stage: Stage) -> String {
-    let seen = Seen::new();
+    let seen = stage.seen();
     let app = stage
         .app(&[YAML])
         .output("output")
@@ -61,34 +63,31 @@ pub(crate) async fn key_and_id(stage: Stage) -> String {
     assert_eq!(call.headers.keys().collect::<Vec<_>>(), ["messageKey"]);
     assert_eq!(call.id, receipt.msg_id);
 
-    let topic = stage.own("test-topic");
-    let ran = if stage.back_end() == BackEnd::Memory {
+    let Some(client) = stage.client() else {
         let found = stage.by_key("test-topic", "messageKey").await;
         assert_eq!(found, ["Hello RocketMQ!"]);
-        "found by key among what is stored; a log with ids by place is the brokers' alone"
-    } else {
-        // The index follows the log at its own pace.
-        let found = loop {
-            let found = stage.by_key("test-topic", "messageKey").await;
-            if !found.is_empty() {
-                break found;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        };
-        assert_eq!(found, ["Hello RocketMQ!"]);
-        let client = stage.client();
-        let viewed = client
-            .admin()
-            .view_message(&topic, &receipt.offset_msg_id)
-            .await
-            .unwrap();
-        assert_eq!(
-            (text(viewed.body()), viewed.msg_id()),
-            ("Hello RocketMQ!".to_owned(), receipt.msg_id.as_str())
-        );
-        client.shutdown().await;
-        "found by topic and key, and by id"
+        app.shutdown().await.unwrap();
+        return "found by key among what is stored; ids by place in a log are the brokers' alone"
+            .to_owned();
     };
+    // The index follows the log at its own pace.
+    let found = loop {
+        let found = stage.by_key("test-topic", "messageKey").await;
+        if !found.is_empty() {
+            break found;
+        }
+        stage.quiet(Duration::from_millis(50)).await;
+    };
+    assert_eq!(found, ["Hello RocketMQ!"]);
+    let viewed = client
+        .admin()
+        .view_message("test-topic", &receipt.offset_msg_id)
+        .await
+        .unwrap();
+    assert_eq!(
+        (text(viewed.body()), viewed.msg_id()),
+        ("Hello RocketMQ!".to_owned(), receipt.msg_id.as_str())
+    );
     app.shutdown().await.unwrap();
-    ran.to_owned()
+    "found by topic and key, and by id".to_owned()
 }

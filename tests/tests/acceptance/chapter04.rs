@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::Barrier;
 
-use crate::seen::{Call, Seen, failing, noting};
+use crate::seen::{Call, failing, noting};
 use crate::stage::Stage;
 
 const YAML: &str = include_str!("../../../examples/original/application-ordered.yaml");
@@ -59,15 +59,14 @@ const STEPS: [&str; 3] = ["created", "paid", "shipped"];
 
 /// `payload['id']`: three sends with one id are handled in order by one worker at a time, other ids at the same time.
 pub(crate) async fn one_key_one_queue(stage: Stage) -> String {
-    let (seen, both) = (Seen::new(), Arc::new(Barrier::new(2)));
+    let (seen, both) = (stage.seen(), Arc::new(Barrier::new(2)));
     let noted = seen.clone();
     let handler = Handler::listen("input").to(move |message: Message| {
         let (seen, both) = (noted.clone(), Arc::clone(&both));
         async move {
-            let call = Call::of(&message);
+            let call = seen.note(&message);
             // Two ids of different queues wait for each other: done only if they are handled at the same time.
             let meets = call.desc() == "created" && [1, 2].contains(&call.order());
-            seen.add(call);
             if meets {
                 both.wait().await;
             }
@@ -102,7 +101,7 @@ pub(crate) async fn one_key_one_queue(stage: Stage) -> String {
 pub(crate) async fn key_from_header(stage: Stage) -> String {
     let yaml = YAML.replace("payload['id']", "headers['partitionKey']");
     assert_ne!(yaml, YAML);
-    let seen = Seen::new();
+    let seen = stage.seen();
     let app = stage
         .app(&[&yaml, AROUND])
         .output("output-order")
@@ -154,7 +153,7 @@ spring:
           producer:
             partition-key-expression: payload['id']
 ";
-    let seen = Seen::new();
+    let seen = stage.seen();
     let handler = failing("input", &seen, |call| {
         call.order() == 3 && call.redelivery < 2
     });

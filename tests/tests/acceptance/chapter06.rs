@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use bindery::Message;
-use tokio::time::Instant;
 
 use crate::chapter04::order;
-use crate::seen::{Call, Seen, noting};
+use crate::seen::{Call, noting};
 use crate::stage::{BackEnd, Stage};
 
 const YAML: &str = include_str!("../../../examples/original/application-delay.yaml");
@@ -30,7 +29,7 @@ pub(crate) async fn delayed_async(stage: Stage) -> String {
 
 /// Five seconds after the send, with its tag and its own property; one without delay overtakes it.
 async fn delayed(stage: Stage, more: &str) -> String {
-    let seen = Seen::new();
+    let seen = stage.seen();
     let app = stage
         .app(&[YAML, more])
         .output("output-order")
@@ -38,7 +37,7 @@ async fn delayed(stage: Stage, more: &str) -> String {
         .start()
         .await
         .unwrap();
-    let sent = Instant::now();
+    let sent = stage.now();
     let message = Message::new(order(1, "test"))
         .delay_level(2)
         .tag("test03")

@@ -7,7 +7,7 @@ use bindery::error::BoxError;
 use bindery::prelude::*;
 use tokio::sync::watch;
 
-use crate::seen::{Seen, noting};
+use crate::seen::noting;
 use crate::stage::{BackEnd, Stage};
 
 const YAML: &str = include_str!("../../../examples/original/application-transaction.yaml");
@@ -68,7 +68,7 @@ fn transaction(test: &str) -> Message<String> {
 
 /// 1 is delivered after the broker has asked, 2 never, 3 at once; the listener sees the argument.
 pub(crate) async fn outcomes(stage: Stage) -> String {
-    let (seen, listener) = (Seen::new(), MyTransactionListener::new(false));
+    let (seen, listener) = (stage.seen(), MyTransactionListener::new(false));
     let app = stage
         .app(&[YAML])
         .output("output-transaction")
@@ -131,7 +131,7 @@ pub(crate) async fn another_instance_answers(stage: Stage) -> String {
     let quick = "bindery.shutdown.grace: 1s";
     let first = MyTransactionListener::new(true);
     let app = stage
-        .app(&[YAML, quick, "bindery.config.allow-unused: true"])
+        .app(&[YAML, quick])
         .output("output-transaction")
         .transaction_listener("myTransactionListener", first.clone())
         .start()
@@ -153,7 +153,7 @@ pub(crate) async fn another_instance_answers(stage: Stage) -> String {
     );
     app.shutdown().await.unwrap();
 
-    let (seen, second) = (Seen::new(), MyTransactionListener::new(false));
+    let (seen, second) = (stage.seen(), MyTransactionListener::new(false));
     let app = stage
         .app(&[YAML, quick])
         .output("output-transaction")

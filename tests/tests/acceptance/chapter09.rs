@@ -6,7 +6,7 @@ use std::time::Duration;
 use bindery::Message;
 
 use crate::chapter04::order;
-use crate::seen::{Call, Seen, noting};
+use crate::seen::{Call, noting};
 use crate::stage::Stage;
 
 const YAML: &str = include_str!("../../../examples/original/application-backtracking.yaml");
@@ -20,7 +20,7 @@ bindery.topics.test-topic3.queues: 4
 /// Only what was stored since the time; then from where the group is; then from the time again, when that is asked for.
 pub(crate) async fn start_by_time(stage: Stage) -> String {
     let producer = stage
-        .app(&[YAML, AROUND, "bindery.config.allow-unused: true"])
+        .app(&[YAML, AROUND])
         .output("output-order")
         .start()
         .await
@@ -74,7 +74,7 @@ fn ids(calls: &[Call]) -> BTreeSet<i64> {
 
 /// An application that is stopped when it has handled so many, and some time more.
 async fn run(stage: &Stage, more: &[&str], count: usize) -> Vec<Call> {
-    let seen = Seen::new();
+    let seen = stage.seen();
     let documents: Vec<&str> = [YAML, AROUND]
         .into_iter()
         .chain(more.iter().copied())

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use bindery::Message;
-use tokio::time::Instant;
 
 use crate::chapter04::order;
 use crate::phantom::{Phantom, Tries};
-use crate::seen::{Call, Seen, failing, noting};
-use crate::servers::OwnBroker;
+use crate::seen::{Call, failing, noting};
 use crate::stage::{BackEnd, Stage};
 
 const SENDING: &str = "
@@ -39,19 +37,19 @@ const SLACK: Duration = Duration::from_secs(3);
 
 /// One of two brokers is down: never tried twice for one send. Both are: four tries, then an error, in time.
 pub(crate) async fn broker_down(stage: Stage) -> String {
-    let Some(server) = stage.name_server().map(str::to_owned) else {
-        return "not run: the broker in memory has no outages".to_owned();
+    let Some(server) = stage.name_server() else {
+        return memory_down(stage, SENDING).await;
     };
     let tries = Tries::default();
-    let topic = stage.own("test-topic3");
+    let topic = stage.wire_name("test-topic3");
+    let names = names();
     let app = stage
         .app(&[SENDING, "bindery.topics.test-topic3.queues: 4"])
         .output("output-order")
         .start()
         .await
         .unwrap();
-    let name = stage.own("zz-test-topic");
-    let down = Phantom::join(&server, &name, &topic, &tries).await;
+    let down = Phantom::join(&server, &names[0], &topic, &tries).await;
     app.shutdown().await.unwrap();
     // Whoever starts now sees both.
     let app = stage
@@ -80,10 +78,10 @@ pub(crate) async fn broker_down(stage: Stage) -> String {
     down.leave().await;
 
     let lonely = SENDING.replace("test-topic3", "test-topic4");
-    let topic = stage.own("test-topic4");
+    let topic = stage.wire_name("test-topic4");
     let downs = [
-        Phantom::join(&server, &stage.own("yy-test-topic"), &topic, &tries).await,
-        Phantom::join(&server, &name, &topic, &tries).await,
+        Phantom::join(&server, &names[0], &topic, &tries).await,
+        Phantom::join(&server, &names[1], &topic, &tries).await,
     ];
     tries.clear();
     let app = stage
@@ -92,12 +90,12 @@ pub(crate) async fn broker_down(stage: Stage) -> String {
         .start()
         .await
         .unwrap();
-    let began = Instant::now();
+    let began = stage.now();
     let failed = app
         .bridge()
         .send("output-order", Message::new(order(1, "none up")))
         .await;
-    let took = began.elapsed();
+    let took = stage.now() - began;
     let error = failed.unwrap_err();
     assert!(error.is_retryable(), "{error}");
     assert!(took < SEND_TIMEOUT + SLACK, "{took:?}");
@@ -120,14 +118,15 @@ pub(crate) async fn broker_down(stage: Stage) -> String {
 /// `sync: false` and no retries: one try, and the future has the error.
 pub(crate) async fn broker_down_async(stage: Stage) -> String {
     let asynchronous = "spring.cloud.stream.rocketmq.bindings.output-order.producer.sync: false";
-    let Some(server) = stage.name_server().map(str::to_owned) else {
-        return "not run: the broker in memory has no outages".to_owned();
+    let Some(server) = stage.name_server() else {
+        return memory_down(stage, &format!("{SENDING}\n---\n{asynchronous}")).await;
     };
     let tries = Tries::default();
-    let topic = stage.own("test-topic3");
+    let topic = stage.wire_name("test-topic3");
+    let names = names();
     let downs = [
-        Phantom::join(&server, &stage.own("yy-test-topic"), &topic, &tries).await,
-        Phantom::join(&server, &stage.own("zz-test-topic"), &topic, &tries).await,
+        Phantom::join(&server, &names[0], &topic, &tries).await,
+        Phantom::join(&server, &names[1], &topic, &tries).await,
     ];
     let app = stage
         .app(&[SENDING, asynchronous])
@@ -135,11 +134,11 @@ pub(crate) async fn broker_down_async(stage: Stage) -> String {
         .start()
         .await
         .unwrap();
-    let began = Instant::now();
+    let began = stage.now();
     let message = Message::new(order(1, "none up"));
     let failed = app.bridge().send("output-order", message).await;
     let error = failed.unwrap_err();
-    let took = began.elapsed();
+    let took = stage.now() - began;
     assert!(took < SEND_TIMEOUT + SLACK, "{took:?}");
     let sequence = tries.all();
     assert_eq!(sequence.len(), 1, "{sequence:?}");
@@ -148,6 +147,34 @@ pub(crate) async fn broker_down_async(stage: Stage) -> String {
         down.leave().await;
     }
     format!("one try, error in the future after {took:.2?}: {error}")
+}
+
+/// Two brokers that no other run lists.
+fn names() -> [String; 2] {
+    let run: u32 = rand::random();
+    [format!("down-{run:08x}-a"), format!("down-{run:08x}-b")]
+}
+
+/// In memory the broker that is down is the only one.
+async fn memory_down(mut stage: Stage, yaml: &str) -> String {
+    let app = stage
+        .app(&[yaml])
+        .output("output-order")
+        .start()
+        .await
+        .unwrap();
+    stage.fail_broker().await;
+    let began = stage.now();
+    let failed = app
+        .bridge()
+        .send("output-order", Message::new(order(1, "down")))
+        .await;
+    let took = stage.now() - began;
+    let error = failed.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    assert!(took <= SEND_TIMEOUT, "{took:?}");
+    app.shutdown().await.unwrap();
+    format!("the only broker down: error after {took:.2?}: {error}")
 }
 
 /// An input whose handler always fails, and one that gets its dead letters.
@@ -189,7 +216,7 @@ spring:
 
 /// Sends one message that always fails; gives back the calls and checks the one dead letter.
 async fn until_dead(stage: &Stage, consumer: &str) -> Vec<Call> {
-    let (seen, dead) = (Seen::new(), Seen::new());
+    let (seen, dead) = (stage.seen(), stage.seen());
     let app = stage
         .app(&[&failing_yaml(consumer)])
         .output("output-order")
@@ -272,14 +299,9 @@ pub(crate) async fn ladder(stage: Stage) -> String {
             (calls, LADDER.to_vec(), "all 16 steps on virtual time")
         }
         BackEnd::Embedded => {
-            let broker = tokio::task::spawn_blocking(|| {
-                OwnBroker::start(&[("messageDelayLevel", SHORT_TABLE)])
-            })
-            .await
-            .unwrap();
-            let stage = stage.on(broker.name_server());
+            let table = format!("messageDelayLevel: '{SHORT_TABLE}'");
+            let stage = Stage::with(BackEnd::Embedded, &table).await;
             let calls = until_dead(&stage, "delayLevelWhenNextConsume: 0").await;
-            tokio::task::spawn_blocking(|| broker.stop()).await.unwrap();
             (
                 calls,
                 SHORT_LADDER.to_vec(),
@@ -353,7 +375,7 @@ spring:
             consumer:
               suspendCurrentQueueTimeMillis: 2000
 ";
-    let seen = Seen::new();
+    let seen = stage.seen();
     let handler = failing("input", &seen, |call| {
         call.desc() == "created" && call.redelivery < 2
     });

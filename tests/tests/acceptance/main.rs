@@ -1,8 +1,8 @@
 //! The chapters of the original series as acceptance tests: one body a row, run on every back end.
 //!
 //! ```text
-//! rows (chapterNN.rs) × back ends ─▶ Stage (names of its own, YAML, handlers that note) ─▶ ok and what was run | failed, and why
-//! memory    the binder `memory`, on a clock that jumps over every wait
+//! rows (chapterNN.rs) × back ends ─▶ Stage (TestApp, YAML, handlers that note) ─▶ ok and what was run | failed, and why
+//! memory    the binder `memory`, in virtual time
 //! embedded  our own name server and broker, in this process, over sockets
 //! apache    the cluster whose name server BINDERY_NAMESRV names
 //! ```
@@ -21,14 +21,13 @@ mod chapter09;
 mod chapter10;
 mod phantom;
 mod seen;
-mod servers;
 mod stage;
 mod table;
 
 use std::process::ExitCode;
 
 use stage::{BackEnd, Stage};
-use table::{Run, Table};
+use table::{Table, run_all};
 
 /// What a row did, in words; it panics when it does not see what it must.
 type Body = fn(Stage) -> std::pin::Pin<Box<dyn Future<Output = String>>>;
@@ -109,9 +108,10 @@ fn main() -> ExitCode {
         .collect();
     let mut table = Table::new(&rows);
     for back_end in BackEnd::ALL.into_iter().filter(chosen) {
-        match Run::start(back_end) {
-            Some(run) => table.add(back_end, run.all(&rows)),
-            None => table.not_asked_for(back_end),
+        if back_end.is_asked_for() {
+            table.add(back_end, run_all(back_end, &rows));
+        } else {
+            table.not_asked_for(back_end);
         }
     }
     print!("{table}");

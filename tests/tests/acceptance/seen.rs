@@ -1,11 +1,25 @@
 //! What handlers have seen, to be waited for.
 
+use std::ops::Sub;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bindery::Message;
 use bindery::prelude::*;
+use bindery::testing::TestApp;
 use tokio::sync::watch;
-use tokio::time::Instant;
+
+/// A time of the broker under test, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct At(pub(crate) i64);
+
+impl Sub for At {
+    type Output = Duration;
+
+    fn sub(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
+    }
+}
 
 /// One call of a handler.
 #[derive(Debug, Clone)]
@@ -15,11 +29,11 @@ pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) queue: i32,
     pub(crate) redelivery: u32,
-    pub(crate) at: Instant,
+    pub(crate) at: At,
 }
 
 impl Call {
-    pub(crate) fn of(message: &Message) -> Self {
+    pub(crate) fn of(message: &Message, at: At) -> Self {
         let headers = message.headers().clone();
         let delivery = headers
             .delivery()
@@ -29,7 +43,7 @@ impl Call {
             id: delivery.message_id.to_string(),
             queue: delivery.queue_id,
             redelivery: delivery.reconsume_times,
-            at: Instant::now(),
+            at,
             headers,
         }
     }
@@ -48,21 +62,33 @@ impl Call {
 }
 
 /// Calls, in the order in which they began. Cheap to clone; clones are the same list.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Seen {
+    host: Arc<TestApp>,
+    /// Time moves only while somebody waits.
+    is_virtual: bool,
     calls: Arc<Mutex<Vec<Call>>>,
     count: watch::Sender<usize>,
 }
 
 impl Seen {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(host: Arc<TestApp>, is_virtual: bool) -> Self {
         Self {
+            host,
+            is_virtual,
             calls: Arc::default(),
             count: watch::channel(0).0,
         }
     }
 
-    pub(crate) fn add(&self, call: Call) {
+    /// Notes a call that begins now.
+    pub(crate) fn note(&self, message: &Message) -> Call {
+        let call = Call::of(message, At(self.host.clock().now_millis()));
+        self.add(call.clone());
+        call
+    }
+
+    fn add(&self, call: Call) {
         self.calls.lock().unwrap().push(call);
         self.count.send_modify(|count| *count += 1);
     }
@@ -78,7 +104,14 @@ impl Seen {
     /// Waits until at least so many were seen; the row's deadline is its limit.
     pub(crate) async fn wait(&self, count: usize) -> Vec<Call> {
         let mut counted = self.count.subscribe();
-        counted.wait_for(|seen| *seen >= count).await.unwrap();
+        if self.is_virtual {
+            while *counted.borrow_and_update() < count {
+                self.host.settle().await;
+                tokio::task::yield_now().await;
+            }
+        } else {
+            counted.wait_for(|seen| *seen >= count).await.unwrap();
+        }
         self.all()
     }
 }
@@ -88,7 +121,7 @@ pub(crate) fn noting(binding: &'static str, seen: &Seen) -> bindery::registry::H
     let seen = seen.clone();
     bindery::registry::Handler::listen(binding).to(move |message: Message| {
         let seen = seen.clone();
-        async move { seen.add(Call::of(&message)) }
+        async move { drop(seen.note(&message)) }
     })
 }
 
@@ -102,10 +135,11 @@ pub(crate) fn failing(
     bindery::registry::Handler::listen(binding).to(move |message: Message| {
         let (seen, fails) = (seen.clone(), fails.clone());
         async move {
-            let call = Call::of(&message);
-            let fail = fails(&call);
-            seen.add(call);
-            if fail { Outcome::Retry } else { Outcome::Ack }
+            if fails(&seen.note(&message)) {
+                Outcome::Retry
+            } else {
+                Outcome::Ack
+            }
         }
     })
 }

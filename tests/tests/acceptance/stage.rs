@@ -1,31 +1,34 @@
-//! What a row plays on: the original's YAML with names of the row's own, on one of the back ends.
+//! What a row plays on: the original's YAML, as it is printed, on one of the back ends.
 //!
 //! ```text
-//! YAML as the series prints it ─▶ topics and groups get a suffix ─▶ binder by configuration alone ─▶ AppBuilder
+//! TestApp (no bindings) = the broker of the row ◀── beside ── applications, each with YAML and handlers of its own
 //! ```
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bindery::binder::memory::MemoryBinder;
-use bindery::config::LoadOptions;
 use bindery::prelude::*;
-use bindery_client::{Client, ClientConfig};
-use std::sync::Arc;
+use bindery::registry::Handler;
+use bindery::testing::{TestApp, TestAppBuilder};
+use bindery_client::Client;
 
-use crate::servers::Servers;
+use crate::seen::{At, Seen};
 
 /// Where a row runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BackEnd {
-    /// The binder `memory`.
+    /// The binder `memory`, in virtual time.
     Memory,
     /// Our broker in this process.
     Embedded,
     /// The cluster that `BINDERY_NAMESRV` names.
     Apache,
 }
+
+/// Short times for what rows wait for; a cluster has its own.
+const BROKER: &str =
+    "bindery.embedded.broker: { transactionTimeOut: 1000, transactionCheckInterval: 1000";
 
 impl BackEnd {
     pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Embedded, Self::Apache];
@@ -38,17 +41,17 @@ impl BackEnd {
         }
     }
 
-    /// In memory nothing waits for a socket: the clock jumps to the next timer whenever all is idle.
-    pub(crate) fn runtime(self) -> tokio::runtime::Runtime {
-        let mut builder = match self {
-            Self::Memory => {
-                let mut builder = tokio::runtime::Builder::new_current_thread();
-                builder.start_paused(true);
-                builder
-            }
-            Self::Embedded | Self::Apache => tokio::runtime::Builder::new_multi_thread(),
-        };
-        builder.worker_threads(2).enable_all().build().unwrap()
+    /// Whether anybody wants it.
+    pub(crate) fn is_asked_for(self) -> bool {
+        self != Self::Apache || bindery::testing::BackEnd::cluster().is_some()
+    }
+
+    fn of_tests(self) -> bindery::testing::BackEnd {
+        match self {
+            Self::Memory => bindery::testing::BackEnd::Memory,
+            Self::Embedded => bindery::testing::BackEnd::Embedded,
+            Self::Apache => bindery::testing::BackEnd::Cluster,
+        }
     }
 }
 
@@ -58,25 +61,30 @@ impl fmt::Display for BackEnd {
     }
 }
 
-/// A row's own corner of a back end.
+/// The broker of one row.
 pub(crate) struct Stage {
     back_end: BackEnd,
-    run: String,
-    name_server: Option<String>,
-    memory: Option<MemoryBinder>,
-    folder: tempfile::TempDir,
-    files: AtomicUsize,
+    host: Arc<TestApp>,
 }
 
 impl Stage {
-    pub(crate) fn new(back_end: BackEnd, servers: &Servers, row: &str) -> Self {
+    pub(crate) async fn new(back_end: BackEnd) -> Self {
+        Self::with(back_end, "").await
+    }
+
+    /// With more of the broker's own keys, `key: value, …`; a cluster has its own.
+    pub(crate) async fn with(back_end: BackEnd, keys: &str) -> Self {
+        let separator = if keys.is_empty() { "" } else { ", " };
+        let host = TestApp::builder()
+            .config(format!("{BROKER}{separator}{keys} }}"))
+            .without_inventory()
+            .back_end(back_end.of_tests())
+            .start()
+            .await
+            .unwrap();
         Self {
             back_end,
-            run: format!("{row}-{:06x}", rand::random::<u32>() & 0x00ff_ffff),
-            name_server: servers.name_server(),
-            memory: servers.memory(),
-            folder: tempfile::tempdir().unwrap(),
-            files: AtomicUsize::new(0),
+            host: Arc::new(host),
         }
     }
 
@@ -84,114 +92,132 @@ impl Stage {
         self.back_end
     }
 
-    pub(crate) fn name_server(&self) -> Option<&str> {
-        self.name_server.as_deref()
+    /// A list of calls in this broker's time.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen::new(Arc::clone(&self.host), self.back_end == BackEnd::Memory)
     }
 
-    /// The same row on another name server.
-    pub(crate) fn on(mut self, name_server: String) -> Self {
-        self.name_server = Some(name_server);
-        self
-    }
-
-    /// The text with topics and groups that no other row and no other run has.
-    pub(crate) fn own(&self, text: &str) -> String {
-        let run = &self.run;
-        text.replace("test-topic", &format!("test-topic-{run}"))
-            .replace("TransactionTopic", &format!("TransactionTopic-{run}"))
-            .replace("-group", &format!("-group-{run}"))
+    pub(crate) fn now(&self) -> At {
+        At(self.host.clock().now_millis())
     }
 
     /// An application with this YAML, several documents of which the later ones win, and no handler yet.
-    pub(crate) fn app(&self, documents: &[&str]) -> AppBuilder {
-        let number = self.files.fetch_add(1, Ordering::Relaxed);
-        let file = self.folder.path().join(format!("app-{number}.yaml"));
-        std::fs::write(&file, self.own(&documents.join("\n---\n"))).unwrap();
-        let app = App::builder()
-            .options(LoadOptions {
-                locations: vec![file],
-                ..LoadOptions::default()
-            })
-            .without_inventory();
-        match (&self.memory, &self.name_server) {
-            (Some(memory), _) => app
-                .set("spring.cloud.stream.default-binder", "memory")
-                .binder("memory", Arc::new(memory.clone())),
-            (None, Some(server)) => {
-                app.set("spring.cloud.stream.rocketmq.binder.name-server", server)
-            }
-            (None, None) => app,
+    pub(crate) fn app(&self, documents: &[&str]) -> Playing<'_> {
+        Playing {
+            host: &self.host,
+            builder: TestApp::builder()
+                .config(documents.join("\n---\n"))
+                .without_inventory(),
         }
     }
 
-    /// Texts of the messages of `topic` (as the YAML writes it) that carry this key.
-    pub(crate) async fn by_key(&self, topic: &str, key: &str) -> Vec<String> {
-        let topic = self.own(topic);
-        if let Some(memory) = &self.memory {
-            let stored = memory.stored(&topic).into_iter();
-            return stored
-                .filter(|message| message.headers().keys().any(|own| own == key))
-                .map(|message| text(message.payload()))
-                .collect();
+    /// Where brokers are listed; nothing in memory.
+    pub(crate) fn name_server(&self) -> Option<String> {
+        let client = self.host.client()?;
+        client.config().name_servers.first().cloned()
+    }
+
+    /// A topic as it is called at the broker.
+    pub(crate) fn wire_name(&self, topic: &str) -> String {
+        let client = self.host.client();
+        match client.and_then(|client| client.config().namespace.as_deref()) {
+            Some(namespace) => format!("{namespace}%{topic}"),
+            None => topic.to_owned(),
         }
-        let client = self.client();
-        let found = client
-            .admin()
-            .query_by_key(&topic, key, 32, 0, i64::MAX)
-            .await
-            .unwrap();
-        client.shutdown().await;
+    }
+
+    /// A client of the broker; none in memory.
+    pub(crate) fn client(&self) -> Option<&Client> {
+        self.host.client()
+    }
+
+    /// Texts of the messages of `topic` that the broker finds by this key.
+    pub(crate) async fn by_key(&self, topic: &str, key: &str) -> Vec<String> {
+        let Some(client) = self.client() else {
+            let stored = self.host.stored(topic).await.into_iter();
+            return stored
+                .filter(|message| message.keys().contains(&key))
+                .map(|message| message.text())
+                .collect();
+        };
+        let admin = client.admin();
+        let found = admin.query_by_key(topic, key, 32, 0, i64::MAX).await;
+        let found = found.unwrap();
         found.iter().map(|message| text(message.body())).collect()
     }
 
-    /// Messages in all queues of `topic` (as the YAML writes it).
+    /// Messages in all queues of `topic`.
     pub(crate) async fn count(&self, topic: &str) -> i64 {
-        let topic = self.own(topic);
-        if let Some(memory) = &self.memory {
-            return i64::try_from(memory.stored(&topic).len()).unwrap();
-        }
-        let client = self.client();
-        let stats = client.admin().topic_stats(&topic).await.unwrap();
-        client.shutdown().await;
+        let Some(client) = self.client() else {
+            return i64::try_from(self.host.stored(topic).await.len()).unwrap();
+        };
+        let stats = client.admin().topic_stats(topic).await.unwrap();
         let queues = stats.offset_table.0.values();
         queues
             .map(|queue| queue.max_offset - queue.min_offset)
             .sum()
     }
 
-    /// The memory binder asks when it is told to; brokers ask by themselves.
+    /// In memory the questions about transactions come when time is moved to them; brokers ask by themselves.
     pub(crate) async fn check_backs(&self) {
-        if let Some(memory) = &self.memory {
-            memory.ask_for_outcomes().await;
+        if self.back_end == BackEnd::Memory {
+            self.host.tx().check().await;
         }
+    }
+
+    /// Takes the only broker down.
+    pub(crate) async fn fail_broker(&mut self) {
+        let host = Arc::get_mut(&mut self.host).expect("nobody else looks at the broker");
+        host.fail_broker().await;
+    }
+
+    /// Time in which something must not happen.
+    pub(crate) async fn quiet(&self, time: Duration) {
+        self.host.clock().advance(time).await;
     }
 
     /// Waits for the next whole second; how `consumeTimestamp` writes it, and in milliseconds since 1970.
     pub(crate) async fn next_second(&self) -> (String, i64) {
-        let second = jiff::Timestamp::now().as_second() + 1;
-        let at = jiff::Timestamp::from_second(second).unwrap();
-        while jiff::Timestamp::now() < at {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let left = 1000 - self.now().0 % 1000;
+        self.quiet(Duration::from_millis(u64::try_from(left).unwrap()))
+            .await;
+        let at = jiff::Timestamp::from_second(self.now().0 / 1000).unwrap();
         let local = at.to_zoned(jiff::tz::TimeZone::system());
         (
             local.strftime("%Y%m%d%H%M%S").to_string(),
             at.as_millisecond(),
         )
     }
+}
 
-    /// A client of the name server.
-    pub(crate) fn client(&self) -> Client {
-        let server = self
-            .name_server
-            .as_deref()
-            .expect("a back end with servers");
-        Client::start(ClientConfig::new(server)).unwrap()
+/// An application that is being described.
+pub(crate) struct Playing<'a> {
+    host: &'a TestApp,
+    builder: TestAppBuilder,
+}
+
+impl Playing<'_> {
+    pub(crate) fn output(mut self, binding: &str) -> Self {
+        self.builder = self.builder.output(binding);
+        self
     }
 
-    /// Real time in which something must not happen; the clock in memory jumps over it.
-    pub(crate) async fn quiet(&self, time: Duration) {
-        tokio::time::sleep(time).await;
+    pub(crate) fn handler(mut self, handler: Handler) -> Self {
+        self.builder = self.builder.handler(handler);
+        self
+    }
+
+    pub(crate) fn transaction_listener(
+        mut self,
+        name: &str,
+        listener: impl TransactionListener,
+    ) -> Self {
+        self.builder = self.builder.transaction_listener(name, listener);
+        self
+    }
+
+    pub(crate) async fn start(self) -> bindery::Result<AppHandle> {
+        self.host.beside(self.builder).await
     }
 }
 

@@ -1,10 +1,9 @@
 //! Running the rows of one back end side by side, and the table of what came of them.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
 
-use crate::servers::Servers;
 use crate::stage::{BackEnd, Stage};
 use crate::{Company, Row};
 
@@ -18,60 +17,44 @@ pub(crate) struct Cell {
     result: Result<String, String>,
 }
 
-/// A back end with what it needs, running.
-pub(crate) struct Run {
-    back_end: BackEnd,
-    servers: Servers,
-}
-
-impl Run {
-    /// Nothing when the back end is not asked for.
-    pub(crate) fn start(back_end: BackEnd) -> Option<Self> {
-        let servers = Servers::start(back_end)?;
-        Some(Self { back_end, servers })
-    }
-
-    /// Runs the rows, each on a thread and a runtime of its own: they spend their time waiting. Those that want no company
-    /// follow one by one.
-    pub(crate) fn all(self, rows: &[Row]) -> Vec<Cell> {
-        let stage = |row: &Row| Stage::new(self.back_end, &self.servers, row.name);
-        let cells = std::thread::scope(|scope| {
-            let start = |row: &Row| {
-                let (row, stage) = (*row, stage(row));
-                scope.spawn(move || run(row, stage))
-            };
-            let beside: Vec<_> = rows
-                .iter()
-                .map(|row| (row.company == Company::Any).then(|| start(row)))
-                .collect();
-            let beside: Vec<_> = beside.into_iter().map(|row| row.map(end)).collect();
-            let ended = beside.into_iter().zip(rows);
-            ended
-                .map(|(cell, row)| cell.unwrap_or_else(|| end(start(row))))
-                .collect()
-        });
-        self.servers.stop();
-        cells
-    }
+/// Runs the rows, each on a thread, a runtime and a broker of its own: they spend their time waiting. Those that want no
+/// company follow one by one.
+pub(crate) fn run_all(back_end: BackEnd, rows: &[Row]) -> Vec<Cell> {
+    std::thread::scope(|scope| {
+        let start = |row: &Row| {
+            let row = *row;
+            scope.spawn(move || run(row, back_end))
+        };
+        let beside: Vec<_> = rows
+            .iter()
+            .map(|row| (row.company == Company::Any).then(|| start(row)))
+            .collect();
+        let beside: Vec<_> = beside.into_iter().map(|row| row.map(end)).collect();
+        let ended = beside.into_iter().zip(rows);
+        ended
+            .map(|(cell, row)| cell.unwrap_or_else(|| end(start(row))))
+            .collect()
+    })
 }
 
 fn end(row: std::thread::ScopedJoinHandle<'_, Cell>) -> Cell {
     row.join().expect("panics are caught in the thread")
 }
 
-fn run(row: Row, stage: Stage) -> Cell {
-    let (began, back_end) = (Instant::now(), stage.back_end());
-    let ran = catch_unwind(AssertUnwindSafe(|| {
-        back_end.runtime().block_on(async move {
-            let deadline = match back_end {
-                // Its clock runs through a day at once.
-                BackEnd::Memory => Duration::from_secs(30 * 24 * 3600),
-                BackEnd::Embedded | BackEnd::Apache => DEADLINE,
-            };
-            let in_time = tokio::time::timeout(deadline, (row.body)(stage)).await;
-            in_time.unwrap_or_else(|_| panic!("not done within {deadline:?}"))
+fn run(row: Row, back_end: BackEnd) -> Cell {
+    let began = Instant::now();
+    let ran = catch_unwind(|| {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async move {
+            let body = async { (row.body)(Stage::new(back_end).await).await };
+            let in_time = tokio::time::timeout(DEADLINE, body).await;
+            in_time.unwrap_or_else(|_| panic!("not done within {DEADLINE:?}"))
         })
-    }));
+    });
     let cell = Cell {
         took: began.elapsed(),
         result: ran.map_err(|panic| {
@@ -141,11 +124,7 @@ impl fmt::Display for Table {
                 let shown = match cells.as_ref().and_then(|cells| cells.get(index)) {
                     None => "-".to_owned(),
                     Some(cell) => {
-                        let verdict = match &cell.result {
-                            Ok(ran) if ran.starts_with("not run") => "not run",
-                            Ok(_) => "ok",
-                            Err(_) => "FAILED",
-                        };
+                        let verdict = if cell.result.is_ok() { "ok" } else { "FAILED" };
                         format!("{verdict} {:.1} s", cell.took.as_secs_f64())
                     }
                 };
