@@ -39,6 +39,13 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("timerSkipUnknownError", "true"),
     ("transientStorePoolEnable", "true"),
     ("brokerRole", "SLAVE"),
+    ("enableConsumeQueueExt", "true"),
+    ("enabledAppendPropCRC", "true"),
+    ("forceVerifyPropCRC", "true"),
+    ("readUnCommitted", "true"),
+    ("rocksdbCQDoubleWriteEnable", "true"),
+    ("coldDataFlowControlEnable", "true"),
+    ("coldDataScanEnable", "true"),
 ];
 
 /// Why a configuration file can't be used.
@@ -129,6 +136,11 @@ impl BrokerConfig {
         if UNSUPPORTED.contains(&(key, text)) || waits_for_slaves {
             return Err(invalid(
                 "another value: this broker does not support this one yet",
+            ));
+        }
+        if key == "storePathCommitLog" && text.contains(',') {
+            return Err(invalid(
+                "one folder: the commit log is not spread over several",
             ));
         }
         match key {
@@ -308,10 +320,10 @@ mod tests {
 
     #[test]
     fn every_mistake_of_a_file_is_reported_with_its_line() {
-        let text = "brokerNmae=a\nlistenPort=0\nflushDiskType=SYNC\naclEnable=true\n";
+        let text = "brokerNmae=a\nlistenPort=0\nflushDiskType=SYNC\naclEnable=true\nstorePathCommitLog=/a,/b\n";
         let mistakes = BrokerConfig::default().apply(&Properties::parse(text).unwrap());
         let lines: Vec<usize> = mistakes.iter().map(|mistake| mistake.line).collect();
-        assert_eq!(lines, [1, 3, 4]);
+        assert_eq!(lines, [1, 3, 4, 5]);
         assert_eq!(
             mistakes[0].to_string(),
             "line 1, column 1: unknown key `brokerNmae`, did you mean `brokerName`?"

@@ -6,6 +6,7 @@
 //! A batch is one record and has one entry, so an entry's place does not follow from a queue offset: it is searched for.
 //! Entries go straight to their file, there are few. Derived data: deleting the folder and restarting rebuilds it.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,8 +153,13 @@ impl BatchQueue {
         let size = queue.files.file_size();
         let mut state = queue.state();
         (state.first_file, state.end) = (*first, *first);
+        let newest = Cell::new((-1, -1));
         for file in &found[found.len().saturating_sub(3)..] {
-            let (valid, last) = queue.scan(*file, |_| true)?;
+            // An entry out of order is damage, and what follows it can't be told from that.
+            let (valid, last) = queue.scan(*file, |entry| {
+                let before = newest.replace((entry.physical, entry.base));
+                before.0 < entry.physical && before.1 < entry.base
+            })?;
             queue.set_end(&mut state, file + valid, last);
             if valid < size {
                 break;
@@ -294,6 +300,21 @@ impl BatchQueue {
         Ok(entries)
     }
 
+    /// The newest entry.
+    pub(super) fn newest(&self) -> Result<Option<BatchEntry>, StoreError> {
+        let (first, behind) = self.numbers();
+        if first == behind {
+            return Ok(None);
+        }
+        self.entry(behind - 1)
+    }
+
+    /// Takes all entries away.
+    pub(super) fn clear(&self) -> Result<(), StoreError> {
+        let mut state = self.state();
+        self.cut(&mut state, |_| false)
+    }
+
     /// The first batch that is not `before`; `None` if all are.
     pub(super) fn first_not(
         &self,
@@ -344,7 +365,7 @@ impl BatchQueue {
         if state.highest_end <= end {
             return Ok(());
         }
-        self.cut(&mut state, |entry| entry.physical < end)
+        self.cut(&mut state, |entry| entry.end() <= end)
     }
 
     /// Keeps the entries at the front that are `kept`; the rest is erased, so that it can't count again at the next start.

@@ -143,6 +143,11 @@ impl ConsumeQueue {
         if entry.end() <= state.highest_end || state.deleted {
             return Ok(false);
         }
+        // No queue gets there; a damaged record may say so.
+        if !(0..i64::MAX / ENTRY_BYTES / 2).contains(&n) {
+            error!(topic = %self.topic, queue_id = self.id, queue_offset = n, "impossible queue offset, entry dropped");
+            return Ok(false);
+        }
         if state.tail.len() >= TAIL_ENTRIES * ENTRY {
             self.write_tail(&mut state)?;
         }

@@ -149,24 +149,9 @@ impl Derived {
         topic: &str,
         tags_code: i64,
     ) -> Result<Option<Dispatched>, StoreError> {
-        let number = |name| {
-            std::str::from_utf8(record.property(name)?)
-                .ok()?
-                .parse()
-                .ok()
-        };
-        let (Some(base), Some(count)) = (number(property::INNER_BASE), number(property::INNER_NUM))
-        else {
-            error!(%topic, physical_offset = record.physical_offset().0, "inner batch without base or number is skipped");
+        let Some(entry) = batch_entry(record, tags_code) else {
+            error!(%topic, physical_offset = record.physical_offset().0, "inner batch without a possible base and number is skipped");
             return Ok(None);
-        };
-        let entry = BatchEntry {
-            physical: record.physical_offset().0,
-            size: i32::try_from(record.size()).unwrap_or(i32::MAX),
-            tags_code,
-            store_timestamp: record.store_timestamp(),
-            base,
-            count: i16::try_from(count).unwrap_or(0),
         };
         let queue = self.queues.batches.find_or_create(topic, record.queue_id());
         queue.append(entry)?;
@@ -206,6 +191,22 @@ impl Derived {
         }
         text(property::TAGS).map_or(0, |tags| tag::tag_code(&tags))
     }
+}
+
+/// The queue entry of an inner batch; `None` if its properties don't tell one that can be.
+pub(super) fn batch_entry(record: &RecordView<'_>, tags_code: i64) -> Option<BatchEntry> {
+    let text = |name| std::str::from_utf8(record.property(name)?).ok();
+    let base = text(property::INNER_BASE)?.parse().ok()?;
+    let count = text(property::INNER_NUM)?.parse().ok()?;
+    // The record's own offset says the same: a damaged text must not stretch the queue.
+    (base == record.queue_offset().0 && base >= 0 && count > 0).then(|| BatchEntry {
+        physical: record.physical_offset().0,
+        size: i32::try_from(record.size()).unwrap_or(i32::MAX),
+        tags_code,
+        store_timestamp: record.store_timestamp(),
+        base,
+        count,
+    })
 }
 
 /// Whether a topic can be a folder: what a name must not be so that it stays below `consumequeue`.

@@ -214,7 +214,7 @@ impl IndexFile {
             .unwrap_or(0);
         let begin = self.begin_time();
         let seconds = if begin > 0 {
-            (store_timestamp - begin) / 1000
+            store_timestamp.saturating_sub(begin) / 1000
         } else {
             0
         };
@@ -259,7 +259,7 @@ impl IndexFile {
             if seconds < 0 {
                 break;
             }
-            let time = begin + i64::from(seconds) * 1000;
+            let time = begin.saturating_add(i64::from(seconds) * 1000);
             // Whole seconds: an item may be up to a second younger than it says.
             if self.i32_at(item) == hash && range.begin <= time && time <= range.end {
                 found.push(self.i64_at(item + 4));

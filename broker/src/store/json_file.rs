@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_before_becomes_the_backup() {
+    fn l03_the_text_before_becomes_the_backup() {
         let folder = tempfile::tempdir().unwrap();
         let json = file(&folder);
         assert_eq!(json.load::<Table>().unwrap(), None);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_answered_from_the_backup_and_never_becomes_it() {
+    fn l03_a_broken_file_is_answered_from_the_backup_and_never_becomes_it() {
         let folder = tempfile::tempdir().unwrap();
         let json = file(&folder);
         json.persist(&table(1)).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn two_broken_files_are_an_error_and_stay() {
+    fn l03_two_broken_files_are_an_error_and_stay() {
         let folder = tempfile::tempdir().unwrap();
         let json = file(&folder);
         json.persist(&table(1)).unwrap();

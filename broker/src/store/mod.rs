@@ -31,6 +31,7 @@ mod levels;
 mod light;
 mod lock;
 mod mapped_file;
+mod mistrust;
 mod query;
 mod queue_files;
 mod queues;

@@ -146,7 +146,11 @@ impl QueueFiles {
     ) -> Result<(), StoreError> {
         self.open().pop(&(queue, file));
         let path = dir.join(file_name(file));
-        fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, 0, source))
+        match fs::remove_file(&path) {
+            // Gone already: somebody else's damage, or a removal cut short.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|source| StoreError::io("remove", &path, 0, source)),
+        }
     }
 
     /// Forgets the open files of a queue that is deleted.

@@ -252,7 +252,9 @@ impl Reading<'_> {
         }
         self.result.next = QueueOffset(next);
         if next == from {
+            // Entries that can't be read: there is nothing before the end.
             self.result.status = ReadStatus::OffsetFoundNull;
+            self.result.next = self.result.max;
         }
         self.result
     }

@@ -102,10 +102,17 @@ fn put(
 
 /// The queues that a record is to be found in.
 fn keys(derived: &Derived, record: &RecordView<'_>) -> Vec<(String, i32)> {
+    let places = places(derived, record).into_iter();
+    places.map(|(topic, id, _)| (topic, id)).collect()
+}
+
+/// The queues that a record is to be found in, each with its offset there.
+pub(super) fn places(derived: &Derived, record: &RecordView<'_>) -> Vec<(String, i32, i64)> {
     let topic = record.topic_text().into_owned();
     let light = derived.light_queues(&topic, record).into_iter();
-    let light = light.map(|(name, _)| (name, 0));
-    let own = (!derived.hides(&topic, record)).then(|| (topic.clone(), record.queue_id()));
+    let light = light.map(|(name, offset)| (name, 0, offset));
+    let (id, offset) = (record.queue_id(), record.queue_offset().0);
+    let own = (!derived.hides(&topic, record)).then(|| (topic.clone(), id, offset));
     light.chain(own).collect()
 }
 

@@ -25,6 +25,7 @@ use super::index::{Distrusted, Index};
 use super::index_file::Shape;
 use super::json_file::sync_folder;
 use super::mapped_file::MappedFile;
+use super::mistrust;
 use super::queue_files::{QueueFiles, data_files};
 use super::queues::Queues;
 use super::rebuild;
@@ -51,25 +52,7 @@ pub(super) struct Opened {
 /// Loads all files and recovers.
 pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, StoreError> {
     let mut files = load_log(config)?;
-    let open_files = QueueFiles::new(
-        config.open_queue_files,
-        config.queue_file_size(),
-        config.space.clone(),
-    );
-    let batch_files = QueueFiles::new(
-        config.open_queue_files,
-        config.batch_file_size(),
-        config.space.clone(),
-    );
-    let batch_dir = config.root.join("batchconsumequeue");
-    let lost_batches = !batch_dir.exists() && mentions_batch_topics(&config.root);
-    let batches = BatchQueues::load(batch_dir, batch_files)?;
-    let queues = Queues::load(
-        config.root.join("consumequeue"),
-        open_files,
-        batches,
-        last_stop,
-    )?;
+    let (queues, lost_batches) = load_queues(config, last_stop)?;
     let checkpoint = Checkpoint::open(&config.root.join("checkpoint"))?;
     let (index, distrusted) = load_index(config, &checkpoint, last_stop)?.unzip();
     let derived = Derived {
@@ -103,7 +86,14 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
     for queue in derived.queues.batches.all() {
         queue.truncate(found.end)?;
     }
+    if last_stop == LastStop::Unclean {
+        mistrust::mark_queues(&files, &derived)?;
+        let until = found.undispatched.unwrap_or(found.end);
+        let behind = rebuild::queues(&files, &derived, until)?;
+        found.undispatched = behind.or(found.undispatched);
+    }
     let until = found.undispatched.unwrap_or(found.end);
+    mistrust::rebuild_batches(&files, &derived, until)?;
     let behind = rebuild::cut_off(&files, &derived, found.end, until)?;
     found.undispatched = behind.or(found.undispatched);
     if found.last_record >= 0 {
@@ -119,15 +109,7 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
             index.delete_all()?;
         }
     }
-    let start = files.first().map_or(0, MappedFile::base);
-    for queue in derived.queues.all() {
-        queue.correct_min(start)?;
-        queue.settle();
-    }
-    for queue in derived.queues.batches.all() {
-        queue.correct_min(start)?;
-        queue.settle();
-    }
+    settle(&derived, files.first().map_or(0, MappedFile::base))?;
     info!(
         end = found.end,
         records = found.records,
@@ -146,6 +128,31 @@ pub(super) fn open(config: &StoreConfig, last_stop: LastStop) -> Result<Opened, 
         checkpoint,
         dispatched,
     })
+}
+
+/// All queues, and whether those of batch topics are to be searched for in the log.
+fn load_queues(config: &StoreConfig, last_stop: LastStop) -> Result<(Queues, bool), StoreError> {
+    let files = |size| QueueFiles::new(config.open_queue_files, size, config.space.clone());
+    let dir = config.root.join("batchconsumequeue");
+    let lost_batches = !dir.exists() && mentions_batch_topics(&config.root);
+    let batches = BatchQueues::load(dir, files(config.batch_file_size()))?;
+    let dir = config.root.join("consumequeue");
+    let files = files(config.queue_file_size());
+    let queues = Queues::load(dir, files, batches, last_stop)?;
+    Ok((queues, lost_batches))
+}
+
+/// Ends recovery for the queues: what a log that begins at `start` lets them serve, and the next offsets.
+fn settle(derived: &Derived, start: i64) -> Result<(), StoreError> {
+    for queue in derived.queues.all() {
+        queue.correct_min(start)?;
+        queue.settle();
+    }
+    for queue in derived.queues.batches.all() {
+        queue.correct_min(start)?;
+        queue.settle();
+    }
+    Ok(())
 }
 
 /// Whether the table of topics speaks of batch topics at all: their queues are searched for in the whole log then, should

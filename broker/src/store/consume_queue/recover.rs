@@ -16,8 +16,8 @@ use super::{ConsumeQueue, ENTRY, ENTRY_BYTES, Entry, State};
 const SCAN: usize = 3200 * ENTRY;
 
 impl ConsumeQueue {
-    /// Opens a queue's files and finds the last valid entry; files behind it are deleted. After a clean stop nothing can
-    /// follow that entry: if something does, the queue is marked as damaged, and its files stay.
+    /// Opens a queue's files and finds the last valid entry; files behind it are deleted. A queue whose entries are out of
+    /// order is marked as damaged, and so is one in which something follows that entry after a clean stop; its files stay.
     pub(in crate::store) fn load(
         topic: &str,
         id: i32,
@@ -56,11 +56,10 @@ impl ConsumeQueue {
         }
         let (kept, gone): (Vec<i64>, Vec<i64>) = found.iter().partition(|file| **file <= end);
         let looked_at = found[found.len().saturating_sub(3)];
-        let damaged = last_stop == LastStop::Clean
-            && (!gone.is_empty()
-                || end == looked_at
-                || !in_order.get()
-                || self.is_followed(end)?);
+        // Entries out of order are damage after any stop; what may follow the end after an unclean one is not.
+        let damaged = !in_order.get()
+            || last_stop == LastStop::Clean
+                && (!gone.is_empty() || end == looked_at || self.is_followed(end)?);
         if !damaged {
             for file in gone {
                 self.files.remove(self.serial, &self.dir, file)?;
@@ -139,8 +138,7 @@ impl ConsumeQueue {
         let size = self.files.file_size();
         while state.end_file > state.first_file {
             let file = state.end_file - size;
-            let (valid, last) =
-                self.scan(file, |entry| entry.is_filler() || entry.physical.0 < end)?;
+            let (valid, last) = self.scan(file, |entry| entry.is_filler() || entry.end() <= end)?;
             if valid > 0 {
                 state.highest_end = last.map_or(-1, Entry::end);
                 self.set_end(&mut state, (file + valid) / ENTRY_BYTES);

@@ -2,8 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod expiry;
+mod fuzz;
 mod golden;
 mod kinds;
+mod recovery;
 mod restart;
 mod running;
 

@@ -116,7 +116,7 @@ fn a_delayed_message_carries_its_due_time() {
 }
 
 #[test]
-fn refused_messages_leave_no_trace() {
+fn l02_refused_messages_leave_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = small(folder.path());
     config.max_message_size = 100;
@@ -340,7 +340,7 @@ fn the_limits_of_a_read_hold() {
 }
 
 #[test]
-fn a_second_store_on_the_folder_is_kept_out() {
+fn l04_a_second_store_on_the_folder_is_kept_out() {
     let folder = tempfile::tempdir().unwrap();
     let store = started(small(folder.path()));
     let second = Store::open(small(folder.path()), Arc::new(NoArrivals));
