@@ -20,7 +20,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use outgoing::OutgoingHeaders;
+pub use outgoing::{OutgoingHeaders, Timing};
 pub use value::{HeaderKind, HeaderValue};
 
 use names::{Resolved, fact};
@@ -71,6 +71,14 @@ pub enum HeaderError {
         given: String,
         /// The highest level.
         max: u8,
+    },
+    /// A wish for a later time is no number.
+    #[error("the header `{name}` holds `{given}`, it must be a whole number that is not negative")]
+    InvalidTime {
+        /// The header.
+        name: String,
+        /// What was set.
+        given: String,
     },
     /// The flag is no 32-bit integer.
     #[error("the message flag `{given}` is not a 32-bit integer")]

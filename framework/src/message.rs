@@ -5,7 +5,7 @@
 //! binder ──▶ Message<Bytes>::received(body, headers) ──▶ extractors ──▶ handler
 //! ```
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -99,6 +99,34 @@ impl<T> Message<T> {
     #[must_use]
     pub fn delay_level(self, level: u8) -> Self {
         self.header(names::DELAY, level)
+    }
+
+    /// Delivers the message so long after the broker took it, to a second; for brokers of version 5 with their timer on, at
+    /// most three days ahead unless they are set otherwise. Replaces a delay level.
+    #[must_use]
+    pub fn deliver_after(self, delay: Duration) -> Self {
+        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.timed(names::TIMER_DELAY_MS, millis)
+    }
+
+    /// Delivers the message at this time, milliseconds since 1970; the rules are those of [`Message::deliver_after`]. A time
+    /// that is past means at once.
+    #[must_use]
+    pub fn deliver_at(self, millis: u64) -> Self {
+        self.timed(names::TIMER_DELIVER_MS, millis)
+    }
+
+    fn timed(mut self, name: &str, millis: u64) -> Self {
+        for other in [
+            names::DELAY,
+            names::TIMER_DELAY_SEC,
+            names::TIMER_DELAY_MS,
+            names::TIMER_DELIVER_MS,
+            names::START_DELIVER_TIME,
+        ] {
+            self.headers.remove(other);
+        }
+        self.header(name, millis.to_string())
     }
 
     /// Says how the payload is encoded, where it isn't what the output's `content-type` says.

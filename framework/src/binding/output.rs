@@ -311,7 +311,7 @@ impl OutputBinding {
             .message
             .headers()
             .outgoing()
-            .is_ok_and(|headers| headers.delay_level.is_some())
+            .is_ok_and(|headers| headers.delay_level.is_some() || headers.timing.is_some())
         {
             return Err(SendError::Header {
                 binding: self.name.clone(),

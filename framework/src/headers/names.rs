@@ -30,6 +30,14 @@ pub const TAGS: &str = "TAGS";
 pub const KEYS: &str = "KEYS";
 /// The delay level of a message to be sent, 0 (none) to 18.
 pub const DELAY: &str = "DELAY";
+/// Seconds after which a message to be sent is delivered.
+pub const TIMER_DELAY_SEC: &str = "TIMER_DELAY_SEC";
+/// Milliseconds after which a message to be sent is delivered.
+pub const TIMER_DELAY_MS: &str = "TIMER_DELAY_MS";
+/// When a message to be sent is delivered, milliseconds since 1970.
+pub const TIMER_DELIVER_MS: &str = "TIMER_DELIVER_MS";
+/// The same, under the name that Alibaba Cloud's clients use.
+pub const START_DELIVER_TIME: &str = "__STARTDELIVERTIME";
 /// The application's own integer in the message.
 pub const FLAG: &str = "FLAG";
 /// Whether a send waits until the message is stored as safely as the broker is configured to.
@@ -208,17 +216,20 @@ const RESERVED: &[(&str, &str)] = &[
     ("INNER_MULTI_QUEUE_OFFSET", ""),
     ("INNER_NUM", ""),
     ("TRACE_CONTEXT", ""),
-    ("TIMER_DELAY_SEC", "`Message::delay_level`"),
-    ("TIMER_DELAY_MS", "`Message::delay_level`"),
-    ("TIMER_DELIVER_MS", "`Message::delay_level`"),
+    ("TIMER_DELAY_SEC", ""),
+    ("TIMER_DELAY_MS", ""),
+    ("TIMER_DELIVER_MS", ""),
     ("TIMER_ENQUEUE_MS", ""),
     ("TIMER_DEQUEUE_MS", ""),
     ("TIMER_ROLL_TIMES", ""),
     ("TIMER_OUT_MS", ""),
     ("TIMER_DEL_UNIQKEY", ""),
-    ("TIMER_DELAY_LEVEL", "`Message::delay_level`"),
+    (
+        "TIMER_DELAY_LEVEL",
+        "`Message::delay_level`, `Message::deliver_after` or `Message::deliver_at`",
+    ),
     ("TIMER_LOG_VERSION", ""),
-    ("__STARTDELIVERTIME", "`Message::delay_level`"),
+    ("__STARTDELIVERTIME", ""),
     ("__BORNHOST", ""),
     ("__CRC32#", ""),
     ("DLQ_ORIGIN_TOPIC", ""),

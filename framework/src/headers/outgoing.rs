@@ -5,6 +5,8 @@
 //!            └─────▶ HeaderError: reserved name, separator byte, wrong delay, too long
 //! ```
 
+use std::time::Duration;
+
 use super::{HeaderError, Headers, names};
 
 /// The highest delay level of a broker's usual table (`messageDelayLevel`: 1s 5s 10s … 2h).
@@ -17,6 +19,15 @@ const MAX_PROPERTIES_LENGTH: usize = 32_767;
 /// The bytes that separate a property's name from its value (1) and properties from each other (2).
 const SEPARATORS: [char; 2] = ['\u{1}', '\u{2}'];
 
+/// When a message is delivered, to a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// So long after the broker took it.
+    After(Duration),
+    /// At this time, milliseconds since 1970.
+    At(i64),
+}
+
 /// A message's headers as they are sent, borrowed from [`Headers`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingHeaders<'a> {
@@ -26,6 +37,8 @@ pub struct OutgoingHeaders<'a> {
     pub keys: Option<&'a str>,
     /// The delay level, 1 to 18; `None` delivers at once.
     pub delay_level: Option<u8>,
+    /// The point of time it is delivered at; only without a delay level.
+    pub timing: Option<Timing>,
     /// The application's own integer.
     pub flag: i32,
     /// Whether the send waits for the message to be stored as safely as the broker is configured to. Default true.
@@ -57,6 +70,10 @@ impl Headers {
                 names::TAGS => out.tags = non_blank(text),
                 names::KEYS => out.keys = non_blank(text),
                 names::DELAY => out.delay_level = delay_level(text)?,
+                names::TIMER_DELAY_SEC
+                | names::TIMER_DELAY_MS
+                | names::TIMER_DELIVER_MS
+                | names::START_DELIVER_TIME => out.timing = timing(name, text)?.or(out.timing),
                 names::FLAG => out.flag = flag(text)?,
                 names::WAIT => out.wait_store = !text.eq_ignore_ascii_case("false"),
                 _ if names::is_one_hop(name) || text.trim().is_empty() => continue,
@@ -68,6 +85,8 @@ impl Headers {
             check_separators(name, text)?;
             length += name.len() + text.len() + 2;
         }
+        // As the broker has it: a level counts more than a time.
+        out.timing = out.timing.filter(|_| out.delay_level.is_none());
         if length > MAX_PROPERTIES_LENGTH {
             return Err(HeaderError::TooLong {
                 length,
@@ -91,6 +110,24 @@ fn delay_level(text: &str) -> Result<Option<u8>, HeaderError> {
             max: MAX_DELAY_LEVEL,
         }),
     }
+}
+
+fn timing(name: &str, text: &str) -> Result<Option<Timing>, HeaderError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let number = text.parse::<u64>().ok();
+    let number = number.filter(|number| i64::try_from(*number).is_ok());
+    let number = number.ok_or_else(|| HeaderError::InvalidTime {
+        name: name.to_owned(),
+        given: text.to_owned(),
+    })?;
+    Ok(Some(match name {
+        names::TIMER_DELAY_SEC => Timing::After(Duration::from_secs(number)),
+        names::TIMER_DELAY_MS => Timing::After(Duration::from_millis(number)),
+        _ => Timing::At(number.cast_signed()),
+    }))
 }
 
 fn flag(text: &str) -> Result<i32, HeaderError> {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::*;
 use crate::Message;
@@ -85,6 +85,38 @@ fn reserved_names_are_refused_with_what_to_use_instead() {
         .outgoing()
         .unwrap_err();
     assert!(matches!(error, HeaderError::Reserved { .. }), "{error}");
+}
+
+#[test]
+fn a_time_is_asked_for_in_four_ways() {
+    let second = Duration::from_secs(1);
+    for (name, expected) in [
+        ("TIMER_DELAY_SEC", Timing::After(90 * second)),
+        ("TIMER_DELAY_MS", Timing::After(second * 9 / 100)),
+        ("TIMER_DELIVER_MS", Timing::At(90)),
+        ("__STARTDELIVERTIME", Timing::At(90)),
+    ] {
+        let message = Message::new(()).header(name, "90");
+        let headers = message.headers().outgoing().unwrap();
+        assert_eq!(
+            (headers.timing, headers.properties),
+            (Some(expected), vec![]),
+            "{name}"
+        );
+        let message = Message::new(()).header(name, "-1");
+        let error = message.headers().outgoing().unwrap_err();
+        assert!(matches!(error, HeaderError::InvalidTime { .. }), "{error}");
+        // A received message does not show it: sent on, it would be delayed again.
+        assert!(names::reserved(name).is_some(), "{name}");
+    }
+    let typed = Message::new(()).delay_level(2).deliver_after(90 * second);
+    let headers = typed.headers().outgoing().unwrap();
+    assert_eq!(
+        (headers.delay_level, headers.timing),
+        (None, Some(Timing::After(90 * second)))
+    );
+    let level = typed.delay_level(2);
+    assert_eq!(level.headers().outgoing().unwrap().timing, None);
 }
 
 #[test]

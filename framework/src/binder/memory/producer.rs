@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Outage;
-use super::board::{Board, Content};
+use super::board::{Board, Content, Delay};
 use super::transactions::Questions;
 use crate::binder::{BinderError, Place, ProducerBinding, ProducerSpec, TransactionSpec};
 use crate::binding::{SendError, SendReceipt};
@@ -60,7 +60,7 @@ impl MemoryProducer {
     }
 
     /// The message as it is stored, after the same checks as on the wire: a test finds what a broker would refuse.
-    pub(super) fn content(&self, message: &Message) -> Result<(Content, Option<u8>), SendError> {
+    pub(super) fn content(&self, message: &Message) -> Result<(Content, Delay), SendError> {
         let checked = message.headers().outgoing();
         let headers = checked.map_err(|source| SendError::Header {
             binding: self.spec.binding.clone(),
@@ -92,7 +92,12 @@ impl MemoryProducer {
             origin: None,
             transaction_id: None,
         };
-        Ok((content, headers.delay_level))
+        let delay = match (headers.delay_level, headers.timing) {
+            (Some(level), _) => Delay::Level(level),
+            (None, Some(timing)) => Delay::Time(timing),
+            (None, None) => Delay::None,
+        };
+        Ok((content, delay))
     }
 
     /// Tries `store` as often, and for as long, as the output's settings allow. A partitioned send is tried once.
@@ -144,10 +149,10 @@ impl MemoryProducer {
 #[async_trait]
 impl ProducerBinding for MemoryProducer {
     async fn send(&self, message: &Message, place: Place) -> Result<SendReceipt, SendError> {
-        let (content, level) = self.content(message)?;
+        let (content, delay) = self.content(message)?;
         let (board, destination) = (&self.board, &self.spec.destination);
         self.try_to(place, || {
-            board.store(destination, content.clone(), place, level)
+            board.store(destination, content.clone(), place, delay)
         })
         .await
     }

@@ -178,6 +178,18 @@ async fn a_delayed_message_waits_for_its_level() {
     binder.settled().await;
     assert_eq!(notes.sorted(), ["late"]);
     assert_eq!(binder.pace().now_millis(), 5_000);
+
+    let text = |text: &'static str| Message::new(Bytes::from_static(text.as_bytes()));
+    for message in [
+        text("at").deliver_at(95_000),
+        text("after").deliver_after(Duration::from_secs(60)),
+        text("past").deliver_at(5_000),
+    ] {
+        producer.send(&message, Place::Any).await.unwrap();
+    }
+    binder.settled().await;
+    assert_eq!(notes.sorted(), ["after", "at", "late", "past"]);
+    assert_eq!(binder.pace().now_millis(), 95_000);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::board::{BROKER, Board, Content, State};
+use super::board::{BROKER, Board, Content, Delay, State};
 use super::producer::MemoryProducer;
 use crate::binder::Place;
 use crate::binding::{SendError, SendReceipt};
@@ -205,7 +205,7 @@ fn end(board: &Board, number: u64, outcome: LocalState) -> Result<Option<SendRec
                 ..half.content
             };
             board
-                .store(&half.destination, content, Place::Any, None)
+                .store(&half.destination, content, Place::Any, Delay::None)
                 .map(Some)
         }
         _ => Ok(None),

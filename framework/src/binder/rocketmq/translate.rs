@@ -16,7 +16,7 @@ use crate::binder::{ConsumerSpec, Selection, StartAt};
 use crate::binding::{SendError, SendReceipt};
 use crate::config::{self, ProducerType, RocketmqProducer};
 use crate::handler::Delivery;
-use crate::headers::names;
+use crate::headers::{Timing, names};
 use crate::message::Message;
 use crate::transaction::HalfMessage;
 
@@ -93,6 +93,11 @@ pub(super) fn outgoing(
     }
     if let Some(level) = headers.delay_level {
         out = out.delay_level(level);
+    }
+    match headers.timing {
+        Some(Timing::At(millis)) => out = out.deliver_at(millis),
+        Some(Timing::After(delay)) => out = out.deliver_after(delay),
+        None => {}
     }
     Ok(headers
         .properties

@@ -30,6 +30,7 @@ use super::{DEFAULT_QUEUES, Outage};
 use crate::binder::{Access, AssignedQueue, Audience, ConsumerSpec, Order, Place, Resume, StartAt};
 use crate::binding::{SendError, SendReceipt};
 use crate::config::AllocateStrategy;
+use crate::headers::Timing;
 use crate::pace::Pace;
 
 /// The broker's name in receipts and facts.
@@ -92,6 +93,32 @@ pub(super) enum Next {
     At(i64),
     /// Nothing.
     Idle,
+}
+
+/// How long a message that is sent waits before consumers see it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Delay {
+    /// Not at all.
+    None,
+    /// As the table of levels says.
+    Level(u8),
+    /// Until a point of time.
+    Time(Timing),
+}
+
+impl Delay {
+    /// When it is over, milliseconds since 1970.
+    fn due(self, levels: &DelayLevels, now: i64) -> Option<i64> {
+        match self {
+            Self::None => None,
+            Self::Level(level) => Some(levels.due(levels.clamp(i32::from(level)), now)),
+            Self::Time(Timing::At(millis)) => Some(millis),
+            Self::Time(Timing::After(delay)) => {
+                let millis = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
+                Some(now.saturating_add(millis))
+            }
+        }
+    }
 }
 
 impl Board {
@@ -239,19 +266,15 @@ impl Board {
         topic: &str,
         content: Content,
         place: Place,
-        delay_level: Option<u8>,
+        delay: Delay,
     ) -> Result<SendReceipt, SendError> {
         self.change(|state, now| {
             let queue = state.choose(topic, place)?;
             let msg_id = content.msg_id.to_string();
             let key = (topic.to_owned(), queue);
-            let offset = match delay_level {
-                None => state.push(&key, content, now),
-                Some(level) => {
-                    let level = state.levels.clamp(i32::from(level));
-                    let due = state.levels.due(level, now);
-                    state.delay(due, key, content)
-                }
+            let offset = match delay.due(&state.levels, now) {
+                Some(due) if due > now => state.delay(due, key, content),
+                _ => state.push(&key, content, now),
             };
             Ok(SendReceipt {
                 destination: topic.to_owned(),
