@@ -5,3 +5,6 @@
 mod flow;
 #[path = "testing/handlers.rs"]
 mod handlers;
+#[cfg(feature = "embedded")]
+#[path = "testing/real.rs"]
+mod real;

@@ -82,9 +82,10 @@ impl TestApp {
     /// When it does not start there.
     pub async fn with_real_broker(self) -> Self {
         let builder = self.builder.clone();
-        self.shutdown().await;
+        Box::pin(self.shutdown()).await;
         let back_end = BackEnd::cluster().unwrap_or(BackEnd::Embedded);
-        match builder.back_end(back_end).start().await {
+        // On the heap: what starts an application would be part of every test's future.
+        match Box::pin(builder.back_end(back_end).start()).await {
             Ok(app) => app,
             Err(error) => panic!(
                 "the application does not start on the {back_end} broker: {}",
