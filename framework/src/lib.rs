@@ -16,6 +16,7 @@ pub mod binding;
 pub mod config;
 pub mod convert;
 pub mod error;
+pub mod error_handler;
 pub mod handler;
 pub mod headers;
 pub mod message;
@@ -40,8 +41,8 @@ pub mod __private;
 
 pub use app::{App, AppBuilder, AppHandle};
 pub use bindery_macros::{
-    bindings, main, partition_key_extractor, partition_selector, send_to, stream_listener, test,
-    transaction_listener,
+    bindings, error_handler, main, partition_key_extractor, partition_selector, send_to,
+    stream_listener, test, transaction_listener,
 };
 pub use binding::{Bound, Input, Output, SendError, SendReceipt, StreamBridge};
 pub use error::{Error, Result};

@@ -21,7 +21,8 @@ use crate::binding::OutputBinding;
 use crate::config::BackOff;
 use crate::convert::condition_holds;
 use crate::error::BoxError;
-use crate::handler::{AppContext, Delivery, Failure, MessageContext, Reply, Verdict};
+use crate::error_handler::{self, ErrorHandlers, Failure};
+use crate::handler::{AppContext, Cause, Delivery, HandlerFailure, MessageContext, Reply, Verdict};
 use crate::headers::names;
 use crate::message::Message;
 use crate::pace::Pace;
@@ -31,6 +32,8 @@ use crate::registry::{Handler, OnUnmatched};
 pub(crate) struct Pipeline {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) attempts: Attempts,
+    /// Told of a failure before the broker is.
+    pub(crate) errors: ErrorHandlers,
     pub(crate) content_type: Arc<str>,
     pub(crate) app: Arc<AppContext>,
     /// Cancelled when the application stops: pauses between attempts end at once.
@@ -58,7 +61,7 @@ pub(crate) struct Attempts {
 
 /// Why a listener is done with a message without having handled it.
 enum Unhandled {
-    Failed(Failure, u32),
+    Failed(HandlerFailure),
     Stopping,
 }
 
@@ -71,8 +74,12 @@ impl Deliver for Pipeline {
             Ok(matching) => matching,
             Err((listener, error)) => {
                 tracing::error!(binding = %delivery.binding, handler = listener.handler.name(), msg_id = %delivery.message_id,
-                    error = %Chain(&*error), "condition cannot be computed; dead letter");
-                return Settlement::Reject;
+                    error = %Chain(&*error), "condition cannot be computed");
+                let failure = HandlerFailure {
+                    verdict: Verdict::Reject,
+                    cause: Cause::Error(error),
+                };
+                return self.failed(listener, &message, &delivery, failure).await;
             }
         };
         if matching.is_empty() {
@@ -83,8 +90,8 @@ impl Deliver for Pipeline {
             let own = match self.attempt(listener, &mut message, &mut delivery).await {
                 Ok(()) => Settlement::Ack,
                 Err(Unhandled::Stopping) => return Settlement::Return,
-                Err(Unhandled::Failed(failure, attempts)) => {
-                    settle(listener, &delivery, &failure, attempts)
+                Err(Unhandled::Failed(failure)) => {
+                    self.failed(listener, &message, &delivery, failure).await
                 }
             };
             settlement = worse(settlement, own);
@@ -145,13 +152,39 @@ impl Pipeline {
             };
             let again = failure.verdict == Verdict::Retry && self.attempts.retry_by_default;
             if !again || attempt >= self.attempts.max {
-                return Err(Unhandled::Failed(failure, attempt));
+                return Err(Unhandled::Failed(failure));
             }
             let pause = self.attempts.back_off.pause(attempt);
             tracing::debug!(binding = %delivery.binding, handler = listener.handler.name(), msg_id = %delivery.message_id,
                 attempt, ?pause, error = %Chain(&failure), "attempt failed");
             self.pause(pause).await?;
             attempt += 1;
+        }
+    }
+
+    /// What becomes of a message that a listener failed on for the last time in this delivery.
+    async fn failed(
+        &self,
+        listener: &Listener,
+        message: &Message,
+        delivery: &Delivery,
+        failure: HandlerFailure,
+    ) -> Settlement {
+        // What is skipped on purpose is no failure.
+        if failure.verdict == Verdict::Skip || self.errors.is_empty() {
+            return settle(listener, delivery, &failure);
+        }
+        let failure = Arc::new(failure);
+        let told = Failure::of_input(message, delivery, self.attempts.max, &failure);
+        match self.errors.handle(&told, delivery, &self.app).await {
+            error_handler::Outcome::NoHandler | error_handler::Outcome::Rethrown => {
+                settle(listener, delivery, &failure)
+            }
+            error_handler::Outcome::Handled => {
+                tracing::debug!(binding = %delivery.binding, handler = listener.handler.name(), msg_id = %delivery.message_id,
+                    error = %Chain(&*failure), "failure dealt with by the error handler");
+                Settlement::Ack
+            }
         }
     }
 
@@ -168,7 +201,7 @@ impl Pipeline {
         listener: &Listener,
         message: &Message,
         delivery: &Delivery,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), HandlerFailure> {
         let context = MessageContext {
             message,
             info: delivery,
@@ -182,7 +215,7 @@ impl Pipeline {
 }
 
 impl Listener {
-    async fn send(&self, reply: Reply, received: &Message) -> Result<(), Failure> {
+    async fn send(&self, reply: Reply, received: &Message) -> Result<(), HandlerFailure> {
         let Reply {
             output,
             payload,
@@ -190,7 +223,7 @@ impl Listener {
         } = reply;
         // The macro and the builder give a reply one of the outputs they list.
         let Some(output) = self.outputs.get(output) else {
-            return Err(Failure::from_error(format!(
+            return Err(HandlerFailure::from_error(format!(
                 "the handler has no output {output}"
             )));
         };
@@ -206,16 +239,11 @@ impl Listener {
             .send(&*payload, headers)
             .await
             .map(drop)
-            .map_err(Failure::from_error)
+            .map_err(HandlerFailure::from_error)
     }
 }
 
-fn settle(
-    listener: &Listener,
-    delivery: &Delivery,
-    failure: &Failure,
-    attempts: u32,
-) -> Settlement {
+fn settle(listener: &Listener, delivery: &Delivery, failure: &HandlerFailure) -> Settlement {
     let (settlement, fate) = match failure.verdict {
         Verdict::Retry if is_last(delivery) => (Settlement::Retry(None), "dead letter"),
         Verdict::Retry => (Settlement::Retry(None), "comes again"),
@@ -226,7 +254,7 @@ fn settle(
         Verdict::Skip => (Settlement::Ack, "skipped"),
     };
     tracing::warn!(binding = %delivery.binding, handler = listener.handler.name(), topic = %delivery.topic,
-        queue_id = delivery.queue_id, queue_offset = delivery.queue_offset, msg_id = %delivery.message_id, attempts,
+        queue_id = delivery.queue_id, queue_offset = delivery.queue_offset, msg_id = %delivery.message_id, attempts = delivery.attempt,
         reconsume_times = delivery.reconsume_times, fate, error = %Chain(failure), "message not handled");
     settlement
 }

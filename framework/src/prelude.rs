@@ -4,13 +4,14 @@
 
 pub use axum::Json;
 pub use bindery_macros::{
-    bindings, partition_key_extractor, partition_selector, send_to, stream_listener,
+    bindings, error_handler, partition_key_extractor, partition_selector, send_to, stream_listener,
     transaction_listener,
 };
 pub use bytes::Bytes;
 
 pub use crate::app::{App, AppBuilder, AppHandle};
 pub use crate::binding::{Bound, Input, Output, SendError, SendReceipt, StreamBridge};
+pub use crate::error_handler::{ErrorAction, Failure};
 pub use crate::handler::{
     BindingName, BornTime, FromApp, FromMessage, Group, HandlerError, Keys, MessageId, Outcome,
     QueueId, QueueOffset, Redelivery, State, StoreTime, Tags, Text, Topic,

@@ -4,10 +4,11 @@ pub use inventory;
 
 pub use crate::binding::{BindError, Bindings, BoundField};
 pub use crate::convert::Payload;
+pub use crate::error_handler::{ErrorHandlerResult, FailureContext, FromFailure, IntoErrorAction};
 pub use crate::handler::probe;
 pub use crate::handler::{
-    BoxFuture, Failure, FromMessage, HandlerResult, IntoOutcome, MessageContext, Rejection, Reply,
-    Requirement,
+    BoxFuture, FromMessage, HandlerFailure, HandlerResult, IntoOutcome, MessageContext, Rejection,
+    Reply, Requirement,
 };
 pub use crate::headers::Headers;
 pub use crate::main_entry::run_main;
@@ -16,6 +17,7 @@ pub use crate::registry::{
     BindingSource, Direction, FieldDescriptor, HandlerDescriptor, HandlerKind, OnUnmatched,
     SourceDescriptor, SourceEntry,
 };
+pub use crate::registry::{ErrorHandlerDescriptor, ErrorTarget};
 pub use crate::registry::{KeyExtractorDescriptor, PartitionSelectorDescriptor};
 pub use crate::registry::{TransactionListenerDescriptor, make_transaction_listener};
 pub use crate::testing::entry::{TestSource, run_test};

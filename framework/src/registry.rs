@@ -9,6 +9,7 @@
 
 use crate::convert::Payload;
 use crate::error::BoxError;
+use crate::error_handler::{ErrorCallFn, ErrorHandler};
 use crate::handler::{AppContext, BoxFuture, FromApp, HandlerResult, MessageContext, Requirement};
 use crate::headers::Headers;
 use crate::partition::{ExtractError, PartitionKey};
@@ -208,6 +209,50 @@ pub struct PartitionSelectorDescriptor {
 }
 
 inventory::collect!(PartitionSelectorDescriptor);
+
+/// What `#[error_handler]` registers.
+#[derive(Debug)]
+pub struct ErrorHandlerDescriptor {
+    /// The function's name.
+    pub name: &'static str,
+    /// The module it stands in.
+    pub module: &'static str,
+    /// The file it stands in, as the compiler was given it.
+    pub file: &'static str,
+    /// The line of the attribute, counted from 1.
+    pub line: u32,
+    /// Which failures are meant for it.
+    pub target: ErrorTarget,
+    /// Whether an error is of the type the handler is for; `None`: every error.
+    pub matches: Option<fn(&(dyn std::error::Error + 'static)) -> bool>,
+    /// What the arguments require, one list an argument.
+    pub requires: &'static [&'static [Requirement]],
+    /// Extracts, calls, converts.
+    pub call: ErrorCallFn,
+}
+
+inventory::collect!(ErrorHandlerDescriptor);
+
+/// Which failures are meant for an error handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorTarget {
+    /// Those of bindings that have no handler of their own.
+    Default,
+    /// Those of this binding or error channel.
+    Binding(&'static str),
+    /// Those of bindings whose `error-handler-definition` is this name.
+    Named(&'static str),
+}
+
+/// All error handlers that attributes registered in this program, by module and line.
+#[must_use]
+pub fn registered_error_handlers() -> Vec<ErrorHandler> {
+    let mut all: Vec<&ErrorHandlerDescriptor> = inventory::iter::<ErrorHandlerDescriptor>
+        .into_iter()
+        .collect();
+    all.sort_by_key(|one| (one.module, one.line));
+    all.into_iter().map(ErrorHandler::from).collect()
+}
 
 /// All partition key extractors that attributes registered in this program, by name.
 #[must_use]

@@ -13,6 +13,7 @@
 use proc_macro::TokenStream;
 
 mod bindings;
+mod error_handler;
 mod keys;
 mod listener;
 mod main_function;
@@ -65,6 +66,29 @@ pub fn stream_listener(arguments: TokenStream, item: TokenStream) -> TokenStream
 #[proc_macro_attribute]
 pub fn send_to(_: TokenStream, item: TokenStream) -> TokenStream {
     listener::send_to_alone(&item.into()).into()
+}
+
+/// Makes an async function an error handler: it is called for messages that an input could not handle, when the attempts
+/// inside the process are used up, and for asynchronous sends of an output that failed.
+///
+/// ```ignore
+/// #[error_handler("orders-in")]
+/// async fn on_fail(failure: Failure, bridge: StreamBridge) -> ErrorAction {
+///     if failure.attempts() < 10 { ErrorAction::Rethrow } else { ErrorAction::send_to("parking") }
+/// }
+/// ```
+///
+/// | key | meaning | default |
+/// |---|---|---|
+/// | first | the binding, or its error channel: `<destination>.<group>.errors`, `<destination>.errors` | bindings without a handler of their own |
+/// | `for` | an error type: only failures that are, or were caused by, such an error | every error |
+/// | `name` | only for bindings whose `error-handler-definition` is this name | |
+///
+/// Arguments are `Failure` and whatever a handler may take, in any order. It returns `ErrorAction`, `()` (the failure is dealt
+/// with), or a `Result` of these; an error or a panic of its own leaves the failure as it was.
+#[proc_macro_attribute]
+pub fn error_handler(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    error_handler::attribute(arguments.into(), &item.into()).into()
 }
 
 /// Gives a transaction listener the name by which `transactionListener` in application.yaml refers to it.

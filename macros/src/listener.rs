@@ -9,6 +9,9 @@ mod check;
 mod expand;
 mod parse;
 
+pub(crate) use expand::attributed_extraction;
+pub(crate) use parse::{Argument, ArgumentKind, argument};
+
 pub(crate) fn attribute(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let listener = match parse::parse(arguments, item) {
         Ok(listener) => listener,

@@ -15,13 +15,15 @@ use super::specs;
 use crate::binder::memory::MemoryBinder;
 use crate::binder::rocketmq::{RocketmqBinder, RocketmqOptions};
 use crate::binder::{Binder, BinderError, Capabilities, ProducerBinding};
-use crate::binding::{BindError, Bindings, InputBinding, OutputBinding, OutputParts};
-use crate::config::{BindingConfig, Config, ProducerType};
+use crate::binding::{BindError, Bindings, InputBinding, OutputBinding, OutputParts, Waiting};
+use crate::config::{BindingConfig, Config, ProducerType, SendType};
 use crate::embedded::Embedded;
 use crate::error::{Error, Result};
+use crate::error_handler::ErrorHandlers;
 use crate::handler::AppContext;
 use crate::partition::Partitioning;
 use crate::pipeline::{Attempts, Listener, Pipeline};
+use crate::registry::Direction;
 use crate::transaction::ListenerHandle;
 use crate::web::{WebAddress, WebServer};
 
@@ -90,6 +92,9 @@ impl Assembly {
             .collect();
         self.context.insert(running.bindings.clone());
         running.context = Arc::new(std::mem::take(&mut self.context));
+        for output in running.bindings.outputs() {
+            output.attach(&running.context);
+        }
         self.check_sources(&running.bindings)?;
         self.start_inputs(running).await?;
         if let Some(address) = address {
@@ -268,7 +273,7 @@ impl Assembly {
         output: &BindingConfig,
         transaction: Option<ListenerHandle>,
     ) -> Result<OutputBinding, BindError> {
-        let enabled = self.config.rocketmq.binding(&output.name).producer.enabled;
+        let settings = &self.config.rocketmq.binding(&output.name).producer;
         let mut parts = OutputParts {
             name: output.name.clone(),
             destination: output.destination.clone(),
@@ -276,9 +281,18 @@ impl Assembly {
             binder_kind: binder.kind(),
             partitioning: None,
             transaction: transaction.clone(),
+            errors: ErrorHandlers::of(&self.program.error_handlers, output, Direction::Output),
+            waiting: if settings.send_type == SendType::Async {
+                Waiting::Optional
+            } else if output.producer.error_channel_enabled {
+                Waiting::AndErrorHandler
+            } else {
+                Waiting::Alone
+            },
+            grace: self.config.bindery.shutdown_grace,
             producer: None,
         };
-        if enabled {
+        if settings.enabled {
             let producer = self.bind_producer(binder, output, transaction).await?;
             if output.producer.is_partitioned() {
                 let queues = producer
@@ -356,8 +370,8 @@ impl Assembly {
     fn check_sources(&self, bindings: &Bindings) -> Result<(), BindError> {
         for field in self.program.sources.iter().flat_map(|source| source.fields) {
             match field.direction {
-                crate::registry::Direction::Input => bindings.input(field.binding).map(drop)?,
-                crate::registry::Direction::Output => bindings.output(field.binding).map(drop)?,
+                Direction::Input => bindings.input(field.binding).map(drop)?,
+                Direction::Output => bindings.output(field.binding).map(drop)?,
             }
         }
         Ok(())
@@ -411,6 +425,7 @@ impl Assembly {
                 retry_by_default: config.consumer.default_retryable,
                 back_off: config.consumer.back_off,
             },
+            errors: ErrorHandlers::of(&self.program.error_handlers, config, Direction::Input),
             content_type: config.content_type.as_str().into(),
             app: Arc::clone(&running.context),
             stop: running.stopping.clone(),

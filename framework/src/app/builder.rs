@@ -19,6 +19,7 @@ use crate::config::{
     Config, ConfigErrors, DeclaredBinding, Flags, LoadOptions, Loaded, Usage, check_usage,
 };
 use crate::error::{Error, Result};
+use crate::error_handler::ErrorHandler;
 use crate::handler::AppContext;
 use crate::log::LogLevels;
 use crate::partition::{KeyExtractor, PartitionSelector};
@@ -151,6 +152,12 @@ impl AppBuilder {
             origin: Origin::Given(ListenerHandle::new(name.as_str(), listener)),
             declared: here(name, "`AppBuilder::transaction_listener`"),
         });
+        self
+    }
+
+    /// Adds an error handler without an attribute.
+    pub fn error_handler(mut self, handler: ErrorHandler) -> Self {
+        self.program.error_handlers.push(handler);
         self
     }
 

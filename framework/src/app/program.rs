@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use crate::config::{DeclaredBinding, ProducerConfig, Usage};
 use crate::error::{Error, Result};
+use crate::error_handler::{ErrorHandler, Target};
 use crate::handler::{AppContext, Requirement};
 use crate::partition::{KeyExtractor, PartitionCode, PartitionSelector};
 use crate::registry::{
-    Direction, Handler, MakeListener, SourceDescriptor, registered_handlers,
-    registered_key_extractors, registered_partition_selectors, registered_sources,
-    registered_transaction_listeners,
+    Direction, Handler, MakeListener, SourceDescriptor, registered_error_handlers,
+    registered_handlers, registered_key_extractors, registered_partition_selectors,
+    registered_sources, registered_transaction_listeners,
 };
 use crate::transaction::ListenerHandle;
 
@@ -25,6 +26,7 @@ pub(crate) struct Program {
     pub(crate) listeners: Vec<Listening>,
     /// What is put around every transaction listener.
     pub(crate) around_listeners: Around,
+    pub(super) error_handlers: Vec<ErrorHandler>,
     pub(super) key_extractors: Vec<Named<KeyExtractor>>,
     pub(super) partition_selectors: Vec<Named<PartitionSelector>>,
 }
@@ -84,6 +86,7 @@ impl Program {
             sources: registered_sources(),
             outputs: Vec::new(),
             listeners: registered_listeners(),
+            error_handlers: registered_error_handlers(),
             key_extractors: registered_extractors(),
             partition_selectors: registered_selectors(),
             around_listeners: Around::default(),
@@ -94,6 +97,7 @@ impl Program {
         self.handlers.append(&mut other.handlers);
         self.outputs.append(&mut other.outputs);
         self.listeners.append(&mut other.listeners);
+        self.error_handlers.append(&mut other.error_handlers);
         self.key_extractors.append(&mut other.key_extractors);
         self.partition_selectors
             .append(&mut other.partition_selectors);
@@ -104,17 +108,28 @@ impl Program {
 
     /// Adds the sources that handlers ask for by `Bound<S>`; those of the registry are there already.
     pub(super) fn add_required_sources(&mut self) {
-        let required: Vec<_> = self
-            .handlers
-            .iter()
-            .flat_map(Handler::requirements)
-            .copied()
-            .collect();
+        let required: Vec<Requirement> =
+            self.requirements().map(|(_, required)| *required).collect();
         for requirement in required {
             if let Requirement::Source { descriptor } = requirement {
                 self.add_source(descriptor());
             }
         }
+    }
+
+    /// What handlers and error handlers require of the application, each with the name of who does.
+    fn requirements(&self) -> impl Iterator<Item = (&str, &Requirement)> {
+        let handlers = self
+            .handlers
+            .iter()
+            .map(|handler| (handler.name(), handler.requirements()));
+        let error_handlers = self
+            .error_handlers
+            .iter()
+            .map(|handler| (handler.name(), handler.requirements()));
+        handlers
+            .chain(error_handlers)
+            .flat_map(|(name, required)| required.iter().map(move |one| (name, one)))
     }
 
     pub(super) fn add_source(&mut self, source: &'static SourceDescriptor) {
@@ -135,6 +150,12 @@ impl Program {
                 .listeners
                 .iter()
                 .map(|listening| listening.declared.clone())
+                .collect(),
+            error_handlers: self.declared_error_handlers(),
+            error_handler_names: self
+                .error_handlers
+                .iter()
+                .map(|handler| handler.declared(handler.name()))
                 .collect(),
             key_extractors: declared(&self.key_extractors),
             partition_selectors: declared(&self.partition_selectors),
@@ -171,22 +192,27 @@ impl Program {
         usage
     }
 
+    /// The error handlers that are for a binding, by its name.
+    fn declared_error_handlers(&self) -> Vec<DeclaredBinding> {
+        let of_binding = |handler: &ErrorHandler| match handler.target() {
+            Target::Binding(binding) => Some(handler.declared(binding)),
+            Target::Default | Target::Named => None,
+        };
+        self.error_handlers.iter().filter_map(of_binding).collect()
+    }
+
     /// The state that handlers need and nobody gave: type name to the handlers that need it.
     pub(super) fn missing_state(
         &self,
         context: &AppContext,
     ) -> BTreeMap<&'static str, Vec<String>> {
         let mut missing: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
-        for handler in &self.handlers {
-            for requirement in handler.requirements() {
-                if let Requirement::State { type_id, type_name } = requirement
-                    && !context.contains(type_id())
-                {
-                    missing
-                        .entry(type_name())
-                        .or_default()
-                        .push(handler.name().to_owned());
-                }
+        for (name, requirement) in self.requirements() {
+            if let Requirement::State { type_id, type_name } = requirement
+                && !context.contains(type_id())
+            {
+                let needed_by = missing.entry(type_name()).or_default();
+                needed_by.push(name.to_owned());
             }
         }
         missing

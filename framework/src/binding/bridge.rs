@@ -68,6 +68,15 @@ impl StreamBridge {
         }
     }
 
+    /// Hands one message over and returns at once, see [`Output::post`](super::Output::post).
+    ///
+    /// # Errors
+    /// [`SendError::UnknownBinding`] for a name that is no output, else as [`Output::post`](super::Output::post).
+    pub fn post(&self, binding: &str, message: impl IntoMessage) -> Result<(), SendError> {
+        let (output, prepared) = self.prepare(binding, message)?;
+        output.start(prepared).map(drop)
+    }
+
     /// Sends one message in a transaction, see [`Output::send_in_transaction`](super::Output::send_in_transaction).
     ///
     /// # Errors
@@ -82,7 +91,7 @@ impl StreamBridge {
         let prepared = self.prepare(binding, message);
         async move {
             let (output, prepared) = prepared?;
-            output.send_prepared_in_transaction(prepared, args).await
+            output.send_prepared_in_transaction(&prepared, args).await
         }
     }
 }

@@ -134,6 +134,17 @@ pub enum SendError {
         /// The output.
         binding: String,
     },
+    /// More sends are under way without anybody waiting than an output holds.
+    #[error("{limit} sends of output `{binding}` are under way already")]
+    TooManyInFlight {
+        /// The output.
+        binding: String,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// An error that an error handler has kept as well.
+    #[error(transparent)]
+    Shared(std::sync::Arc<Self>),
     /// The application is stopping.
     #[error("output `{binding}` is closed")]
     Closed {
@@ -153,13 +164,16 @@ impl SendError {
             | Self::Timeout { .. }
             | Self::NotStored { .. }
             | Self::PartitionMissing { .. } => true,
+            Self::TooManyInFlight { .. } => true,
             Self::Broker { retryable, .. } => *retryable,
+            Self::Shared(error) => error.is_retryable(),
             _ => false,
         }
     }
 
     fn http_status(&self) -> StatusCode {
         match self {
+            Self::Shared(error) => error.http_status(),
             Self::Closed { .. } => StatusCode::SERVICE_UNAVAILABLE,
             _ if self.is_retryable() => StatusCode::SERVICE_UNAVAILABLE,
             Self::UnknownBinding { .. } => StatusCode::NOT_FOUND,

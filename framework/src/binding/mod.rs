@@ -6,6 +6,7 @@
 //! Input ─▶ InputBinding ─▶ pause, resume, assignment ─▶ binder
 //! ```
 
+mod background;
 mod bindings;
 mod bound;
 mod bridge;
@@ -23,4 +24,4 @@ pub use output::{Output, SendAllError};
 pub use receipt::SendReceipt;
 
 pub(crate) use input::InputBinding;
-pub(crate) use output::{OutputBinding, OutputParts};
+pub(crate) use output::{OutputBinding, OutputParts, Waiting};

@@ -7,18 +7,22 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
 
+use super::background::Background;
 use super::bindings::{Bindings, BoundField};
 use super::error::{BindError, SendError};
 use super::receipt::SendReceipt;
 use crate::binder::{Place, ProducerBinding};
 use crate::convert::{ContentType, EncodeOptions, Payload};
 use crate::error::BoxError;
+use crate::error_handler::ErrorHandlers;
+use crate::handler::AppContext;
 use crate::headers::{Headers, names};
 use crate::message::Message;
 use crate::partition::Partitioning;
@@ -64,6 +68,17 @@ impl<T: Serialize + Send + Sync + 'static> Output<T> {
         async move { self.binding.send_prepared(prepared?).await }
     }
 
+    /// Hands one message over and returns at once: what cannot be encoded or placed is told here, a failed send to the
+    /// output's error handlers, and without any to the log. Sends under way are finished when the application stops.
+    ///
+    /// # Errors
+    /// What can be said without asking the broker, [`SendError::TooManyInFlight`] among it.
+    pub fn post(&self, message: impl Into<Message<T>>) -> Result<(), SendError> {
+        let (payload, headers) = message.into().into_parts();
+        let prepared = self.binding.prepare(&payload, headers)?;
+        self.binding.start(prepared).map(drop)
+    }
+
     /// Stores one message where consumers don't get it, runs the local transaction of the output's listener, and tells the
     /// broker how it ended: consumers get the message, or nobody does, or the broker asks later.
     ///
@@ -82,7 +97,7 @@ impl<T: Serialize + Send + Sync + 'static> Output<T> {
         let prepared = self.binding.prepare(&payload, headers);
         async move {
             self.binding
-                .send_prepared_in_transaction(prepared?, args)
+                .send_prepared_in_transaction(&prepared?, args)
                 .await
         }
     }
@@ -118,7 +133,7 @@ impl<T: Serialize + Send + Sync + 'static> Output<T> {
                     Ok(state)
                 })
             });
-            let receipt = self.binding.run_transaction(prepared?, work).await?;
+            let receipt = self.binding.run_transaction(&prepared?, work).await?;
             Ok((receipt, value))
         }
     }
@@ -195,6 +210,12 @@ pub(crate) struct OutputParts {
     pub(crate) partitioning: Option<Partitioning>,
     /// The listener that makes the output transactional.
     pub(crate) transaction: Option<ListenerHandle>,
+    /// Told of failed sends, as far as `waiting` says so.
+    pub(crate) errors: ErrorHandlers,
+    /// Who waits for a send.
+    pub(crate) waiting: Waiting,
+    /// Time allowed for sends under way when the output is closed.
+    pub(crate) grace: Duration,
     /// `None`: the output is disabled.
     pub(crate) producer: Option<Arc<dyn ProducerBinding>>,
 }
@@ -210,10 +231,21 @@ impl OutputParts {
     }
 }
 
+/// Who waits for the outcome of a send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// The caller, who alone hears of a failure.
+    Alone,
+    /// The caller; of a failure the error handlers hear too (`error-channel-enabled`).
+    AndErrorHandler,
+    /// The caller if it wants; the send goes on without it, and error handlers hear of a failure (`send-type: Async`).
+    Optional,
+}
+
 /// A message ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    message: Message,
+    pub(super) message: Message,
     place: Place,
     /// From the header `TRANSACTIONAL_ARGS`.
     args: TxArgs,
@@ -226,6 +258,9 @@ pub(crate) struct OutputBinding {
     pub(crate) parts: OutputParts,
     closed: AtomicBool,
     told_about_delay: AtomicBool,
+    pub(super) background: Background,
+    /// For error handlers.
+    pub(super) context: OnceLock<Weak<AppContext>>,
 }
 
 impl OutputBinding {
@@ -235,6 +270,8 @@ impl OutputBinding {
             parts,
             closed: AtomicBool::new(false),
             told_about_delay: AtomicBool::new(false),
+            background: Background::default(),
+            context: OnceLock::new(),
         }
     }
 
@@ -242,8 +279,14 @@ impl OutputBinding {
         &self.name
     }
 
+    /// Gives error handlers what the application shares with them; once, when that is complete.
+    pub(crate) fn attach(&self, context: &Arc<AppContext>) {
+        // Weak, because the context holds the bindings and so this output.
+        self.context.get_or_init(|| Arc::downgrade(context));
+    }
+
     pub(crate) async fn send(
-        &self,
+        self: &Arc<Self>,
         payload: &dyn Payload,
         headers: Headers,
     ) -> Result<SendReceipt, SendError> {
@@ -270,7 +313,29 @@ impl OutputBinding {
         })
     }
 
-    pub(crate) async fn send_prepared(&self, prepared: Prepared) -> Result<SendReceipt, SendError> {
+    /// Sends, and lets the error handlers know of a failure if the output is told to.
+    pub(crate) async fn send_prepared(
+        self: &Arc<Self>,
+        prepared: Prepared,
+    ) -> Result<SendReceipt, SendError> {
+        match self.parts.waiting {
+            Waiting::Optional => {
+                let closed = |_ended| Err(self.closed());
+                self.start(prepared)?.await.unwrap_or_else(closed)
+            }
+            Waiting::AndErrorHandler => match self.send_unreported(&prepared).await {
+                Err(error) => Err(self.report(&prepared, error).await),
+                stored => stored,
+            },
+            Waiting::Alone => self.send_unreported(&prepared).await,
+        }
+    }
+
+    /// Sends; a failure is the caller's alone.
+    pub(crate) async fn send_unreported(
+        &self,
+        prepared: &Prepared,
+    ) -> Result<SendReceipt, SendError> {
         if self.parts.transaction.is_some() {
             let receipt = self
                 .send_prepared_in_transaction(prepared, TxArgs::none())
@@ -287,7 +352,7 @@ impl OutputBinding {
 
     pub(crate) async fn send_prepared_in_transaction(
         &self,
-        prepared: Prepared,
+        prepared: &Prepared,
         args: TxArgs,
     ) -> Result<TxReceipt, SendError> {
         let listener = self.listener()?;
@@ -302,7 +367,7 @@ impl OutputBinding {
     /// Stores the half message, runs `work`, tells the broker.
     pub(crate) async fn run_transaction(
         &self,
-        prepared: Prepared,
+        prepared: &Prepared,
         work: LocalWork<'_>,
     ) -> Result<TxReceipt, SendError> {
         self.listener()?;
@@ -336,15 +401,20 @@ impl OutputBinding {
             });
         };
         if self.closed.load(Ordering::Acquire) {
-            return Err(SendError::Closed {
-                binding: self.name.clone(),
-            });
+            return Err(self.closed());
         }
         Ok(&**producer)
     }
 
+    pub(super) fn closed(&self) -> SendError {
+        SendError::Closed {
+            binding: self.name.clone(),
+        }
+    }
+
     /// No more sends; the producer sends what is under way.
     pub(crate) async fn stop(&self) -> Result<(), crate::binder::BinderError> {
+        self.background.finish(self.parts.grace).await;
         self.closed.store(true, Ordering::Release);
         match &self.parts.producer {
             Some(producer) => producer.stop().await,

@@ -47,6 +47,10 @@ pub struct Usage {
     pub outputs: Vec<DeclaredBinding>,
     /// Transaction listeners, by the name that `transaction-listener` uses.
     pub transaction_listeners: Vec<DeclaredBinding>,
+    /// Error handlers, by the binding or error channel they are for.
+    pub error_handlers: Vec<DeclaredBinding>,
+    /// Error handlers, by the name that `error-handler-definition` uses.
+    pub error_handler_names: Vec<DeclaredBinding>,
     /// Partition key extractors, by the name that `partition-key-extractor-name` uses.
     pub key_extractors: Vec<DeclaredBinding>,
     /// Partition selectors, by the name that `partition-selector-name` uses.
@@ -116,6 +120,9 @@ pub(crate) fn usage_report(
     }
     transactions::usage(config, usage, told, &mut report);
     extensions::usage(config, usage, told, &mut report);
+    if !told.explains_bindings() {
+        extensions::error_handlers(config, usage, &mut report);
+    }
     report
 }
 

@@ -12,30 +12,44 @@ use super::{
     told::Told,
     typed::{BindingConfig, Config},
 };
+use crate::error_handler::channels;
+use crate::registry::Direction;
 
 /// One key that names code.
 struct Kind {
     /// Relative to the binding; its last part names the code.
     key: &'static str,
     what: &'static str,
-    /// What puts such code into the program.
-    attribute: &'static str,
+    /// What puts such code of a name into the program.
+    attribute: fn(&str) -> String,
+    /// Whether a name stands for one piece of code only.
+    unique: bool,
     declared: fn(&Usage) -> &[DeclaredBinding],
     asked: fn(&BindingConfig) -> Option<&str>,
 }
 
 const KINDS: &[Kind] = &[
     Kind {
+        key: "error-handler-definition",
+        what: "error handler",
+        attribute: |name| format!("#[error_handler(name = \"{name}\")]"),
+        unique: false,
+        declared: |usage| &usage.error_handler_names,
+        asked: |binding| binding.error_handler.as_deref(),
+    },
+    Kind {
         key: "producer.partition-key-extractor-name",
         what: "partition key extractor",
-        attribute: "partition_key_extractor",
+        attribute: |name| format!("#[partition_key_extractor(\"{name}\")]"),
+        unique: true,
         declared: |usage| &usage.key_extractors,
         asked: |binding| binding.producer.partition_key_extractor.as_deref(),
     },
     Kind {
         key: "producer.partition-selector-name",
         what: "partition selector",
-        attribute: "partition_selector",
+        attribute: |name| format!("#[partition_selector(\"{name}\")]"),
+        unique: true,
         declared: |usage| &usage.partition_selectors,
         asked: |binding| binding.producer.partition_selector.as_deref(),
     },
@@ -43,7 +57,9 @@ const KINDS: &[Kind] = &[
 
 pub(super) fn usage(config: &Config, usage: &Usage, told: &Told, report: &mut Vec<Diagnostic>) {
     for kind in KINDS {
-        duplicates(kind, usage, report);
+        if kind.unique {
+            duplicates(kind, usage, report);
+        }
         for binding in config.bindings.values() {
             if let Some(name) = (kind.asked)(binding)
                 && !told.explains(&binding.name, kind.last_key())
@@ -72,11 +88,9 @@ fn known(
     if names.contains(&name) {
         return;
     }
-    let Kind {
-        what, attribute, ..
-    } = kind;
+    let what = kind.what;
     let note = if names.is_empty() {
-        format!("it has none: put #[{attribute}(\"{name}\")] on a function")
+        format!("it has none: put {} on a function", (kind.attribute)(name))
     } else {
         format!("{what}s of this program: {}", names.join(", "))
     };
@@ -89,6 +103,34 @@ fn known(
     // A default is seen again with every binding and told about once.
     if !report.contains(&diagnostic) {
         report.push(diagnostic);
+    }
+}
+
+/// Error handlers that are for no binding there is: they would never be called.
+pub(super) fn error_handlers(config: &Config, usage: &Usage, report: &mut Vec<Diagnostic>) {
+    for declared in &usage.error_handlers {
+        let is_meant = |binding: &BindingConfig| {
+            binding.name.eq_ignore_ascii_case(&declared.name)
+                || [Direction::Input, Direction::Output]
+                    .into_iter()
+                    .flat_map(|direction| channels(binding, direction))
+                    .any(|channel| channel == declared.name)
+        };
+        if config.bindings.values().any(is_meant) {
+            continue;
+        }
+        let known = config.bindings.keys().map(String::as_str);
+        let message = format!(
+            "{} is for `{}`, which is no binding",
+            declared.by, declared.name
+        );
+        report.push(
+            Diagnostic::error(DiagnosticKind::UnknownName, message)
+                .key("error-handler")
+                .at(Some(&declared.span()))
+                .suggest(nearest(&declared.name, known).map(str::to_owned))
+                .note("name a binding, or an error channel: `<destination>.<group>.errors`, `<destination>.errors`"),
+        );
     }
 }
 

@@ -9,18 +9,18 @@ use std::task::{Context, Poll};
 
 use super::MessageContext;
 use super::extract::{FromMessage, Requirement};
-use super::outcome::{Failure, IntoOutcome};
+use super::outcome::{HandlerFailure, IntoOutcome};
 use super::reply::{IntoReplies, Reply};
 
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What became of a call: what is to be sent (empty for most handlers), or why the message was not handled.
-pub type HandlerResult = Result<Vec<Reply>, Failure>;
+pub type HandlerResult = Result<Vec<Reply>, HandlerFailure>;
 
 /// A handler whose argument types are forgotten.
 pub trait ErasedHandler: Send + Sync {
-    /// Extracts the arguments, runs the handler, converts its result. A panic in it is a [`Failure`], not a panic here.
+    /// Extracts the arguments, runs the handler, converts its result. A panic in it is a [`HandlerFailure`], not a panic here.
     fn call<'a>(&'a self, cx: MessageContext<'a>) -> BoxFuture<'a, HandlerResult>;
 }
 
@@ -32,9 +32,9 @@ where
         // The part before the first await runs here already, inside the guard.
         match catch_unwind(AssertUnwindSafe(|| self(cx))) {
             Ok(future) => catching(future),
-            Err(panic) => Box::pin(std::future::ready(Err(Failure::panicked(panic_message(
-                &*panic,
-            ))))),
+            Err(panic) => Box::pin(std::future::ready(Err(HandlerFailure::panicked(
+                panic_message(&*panic),
+            )))),
         }
     }
 }
@@ -51,8 +51,9 @@ impl Future for Guarded<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<HandlerResult> {
         // Whatever the handler shared stays behind locks and atomics of its own; the future itself is not polled again.
-        catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx)))
-            .unwrap_or_else(|panic| Poll::Ready(Err(Failure::panicked(panic_message(&*panic)))))
+        catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))).unwrap_or_else(|panic| {
+            Poll::Ready(Err(HandlerFailure::panicked(panic_message(&*panic))))
+        })
     }
 }
 
@@ -104,7 +105,7 @@ macro_rules! callable {
                 Box::pin(async move {
                     $(let $argument = match $argument::from_message(&cx).await {
                         Ok(argument) => argument,
-                        Err(rejection) => return Err(Failure::rejected(std::any::type_name::<F>(), $number, rejection)),
+                        Err(rejection) => return Err(HandlerFailure::rejected(std::any::type_name::<F>(), $number, rejection)),
                     };)*
                     let $result = self($($argument),*).await;
                     $convert

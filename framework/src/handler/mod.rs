@@ -28,7 +28,7 @@ pub use extract::{
     BindingName, BornTime, FromMessage, Group, Keys, MessageId, QueueId, QueueOffset, Redelivery,
     Rejection, Requirement, State, StoreTime, Tags, Text, Topic,
 };
-pub use outcome::{Cause, Failure, IntoOutcome, Outcome, Verdict};
+pub use outcome::{Cause, HandlerFailure, IntoOutcome, Outcome, Verdict};
 pub use reply::{IntoReplies, Reply, ReplyValue};
 
 pub(crate) use call::catching;

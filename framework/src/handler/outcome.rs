@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! () ─────────────┐
-//! Outcome ────────┼─IntoOutcome─▶ Ok(()) = acknowledged · Err(Failure { verdict, cause })
+//! Outcome ────────┼─IntoOutcome─▶ Ok(()) = acknowledged · Err(HandlerFailure { verdict, cause })
 //! Result<_, E> ───┘
 //! ```
 
@@ -69,7 +69,7 @@ pub enum Verdict {
 /// A message that was not handled: what should become of it, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
-pub struct Failure {
+pub struct HandlerFailure {
     /// What should become of the message.
     pub verdict: Verdict,
     /// Why.
@@ -106,7 +106,7 @@ pub enum Cause {
     },
 }
 
-impl Failure {
+impl HandlerFailure {
     /// The failure of an error that a handler returned: with its own verdict if it is a [`HandlerError`], else to be
     /// tried again.
     pub fn from_error(error: impl Into<BoxError>) -> Self {
@@ -165,18 +165,18 @@ pub trait IntoOutcome {
     /// `Ok` acknowledges the message.
     ///
     /// # Errors
-    /// The [`Failure`] that the value stands for.
-    fn into_outcome(self) -> Result<(), Failure>;
+    /// The [`HandlerFailure`] that the value stands for.
+    fn into_outcome(self) -> Result<(), HandlerFailure>;
 }
 
 impl IntoOutcome for () {
-    fn into_outcome(self) -> Result<(), Failure> {
+    fn into_outcome(self) -> Result<(), HandlerFailure> {
         Ok(())
     }
 }
 
 impl IntoOutcome for Outcome {
-    fn into_outcome(self) -> Result<(), Failure> {
+    fn into_outcome(self) -> Result<(), HandlerFailure> {
         let verdict = match &self {
             Self::Ack => return Ok(()),
             Self::Retry => Verdict::Retry,
@@ -185,7 +185,7 @@ impl IntoOutcome for Outcome {
             Self::Skip => Verdict::Skip,
             Self::Suspend(pause) => Verdict::Suspend(*pause),
         };
-        Err(Failure {
+        Err(HandlerFailure {
             verdict,
             cause: Cause::Answered(self),
         })
@@ -193,7 +193,7 @@ impl IntoOutcome for Outcome {
 }
 
 impl<R: IntoOutcome, E: Into<BoxError>> IntoOutcome for Result<R, E> {
-    fn into_outcome(self) -> Result<(), Failure> {
-        self.map_err(Failure::from_error)?.into_outcome()
+    fn into_outcome(self) -> Result<(), HandlerFailure> {
+        self.map_err(HandlerFailure::from_error)?.into_outcome()
     }
 }

@@ -13,7 +13,7 @@ use axum::Json;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::outcome::Failure;
+use super::outcome::HandlerFailure;
 use crate::Message;
 use crate::convert::{Payload, Quoted};
 use crate::error::BoxError;
@@ -57,18 +57,18 @@ pub trait IntoReplies {
     /// The messages to send to this output; none for `None`.
     ///
     /// # Errors
-    /// The [`Failure`] of an `Err`.
-    fn into_replies(self, output: usize) -> Result<Vec<Reply>, Failure>;
+    /// The [`HandlerFailure`] of an `Err`.
+    fn into_replies(self, output: usize) -> Result<Vec<Reply>, HandlerFailure>;
 }
 
 impl<T: Serialize + Send + Sync + 'static> IntoReplies for Json<T> {
-    fn into_replies(self, output: usize) -> Result<Vec<Reply>, Failure> {
+    fn into_replies(self, output: usize) -> Result<Vec<Reply>, HandlerFailure> {
         Ok(vec![Reply::new(output, Quoted(self.0))])
     }
 }
 
 impl<T: Serialize + Send + Sync + 'static> IntoReplies for Message<T> {
-    fn into_replies(self, output: usize) -> Result<Vec<Reply>, Failure> {
+    fn into_replies(self, output: usize) -> Result<Vec<Reply>, HandlerFailure> {
         let (payload, headers) = self.into_parts();
         Ok(vec![Reply {
             output,
@@ -81,7 +81,7 @@ impl<T: Serialize + Send + Sync + 'static> IntoReplies for Message<T> {
 macro_rules! plain {
     ($($type:ty),*) => {$(
         impl IntoReplies for $type {
-            fn into_replies(self, output: usize) -> Result<Vec<Reply>, Failure> {
+            fn into_replies(self, output: usize) -> Result<Vec<Reply>, HandlerFailure> {
                 Ok(vec![Reply::new(output, self)])
             }
         }
@@ -90,13 +90,13 @@ macro_rules! plain {
 plain!(String, &'static str, Bytes, serde_json::Value);
 
 impl<R: IntoReplies> IntoReplies for Option<R> {
-    fn into_replies(self, output: usize) -> Result<Vec<Reply>, Failure> {
+    fn into_replies(self, output: usize) -> Result<Vec<Reply>, HandlerFailure> {
         self.map_or_else(|| Ok(Vec::new()), |reply| reply.into_replies(output))
     }
 }
 
 impl<R: IntoReplies> IntoReplies for Vec<R> {
-    fn into_replies(self, output: usize) -> Result<Vec<Reply>, Failure> {
+    fn into_replies(self, output: usize) -> Result<Vec<Reply>, HandlerFailure> {
         let mut replies = Vec::with_capacity(self.len());
         for reply in self {
             replies.append(&mut reply.into_replies(output)?);
@@ -106,8 +106,9 @@ impl<R: IntoReplies> IntoReplies for Vec<R> {
 }
 
 impl<R: IntoReplies, E: Into<BoxError>> IntoReplies for Result<R, E> {
-    fn into_replies(self, output: usize) -> Result<Vec<Reply>, Failure> {
-        self.map_err(Failure::from_error)?.into_replies(output)
+    fn into_replies(self, output: usize) -> Result<Vec<Reply>, HandlerFailure> {
+        self.map_err(HandlerFailure::from_error)?
+            .into_replies(output)
     }
 }
 
@@ -136,7 +137,7 @@ impl<T: Serialize + Send + Sync + 'static> ReplyValue for T {
 pub mod probe {
     use std::marker::PhantomData;
 
-    use super::{Failure, IntoReplies, Reply, ReplyValue};
+    use super::{HandlerFailure, IntoReplies, Reply, ReplyValue};
     use crate::error::BoxError;
 
     /// Carries a type without a value.
@@ -201,8 +202,11 @@ pub mod probe {
         ///
         /// # Errors
         /// The error as a failure.
-        pub fn value<T, E: Into<BoxError>>(self, result: Result<T, E>) -> Result<T, Failure> {
-            result.map_err(Failure::from_error)
+        pub fn value<T, E: Into<BoxError>>(
+            self,
+            result: Result<T, E>,
+        ) -> Result<T, HandlerFailure> {
+            result.map_err(HandlerFailure::from_error)
         }
     }
 
@@ -211,7 +215,7 @@ pub mod probe {
         ///
         /// # Errors
         /// None.
-        pub fn value<T>(self, value: T) -> Result<T, Failure> {
+        pub fn value<T>(self, value: T) -> Result<T, HandlerFailure> {
             Ok(value)
         }
     }
@@ -240,7 +244,7 @@ pub mod probe {
             _: L,
             value: T,
             output: usize,
-        ) -> Result<Vec<Reply>, Failure> {
+        ) -> Result<Vec<Reply>, HandlerFailure> {
             value.into_replies(output)
         }
     }
@@ -255,7 +259,7 @@ pub mod probe {
             list: L,
             value: T,
             output: usize,
-        ) -> Result<Vec<Reply>, Failure> {
+        ) -> Result<Vec<Reply>, HandlerFailure> {
             Ok(list.spread(value, output))
         }
     }

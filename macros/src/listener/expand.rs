@@ -71,7 +71,7 @@ fn call(private: &TokenStream, listener: &Listener) -> TokenStream {
                 ::core::result::Result::Ok(argument) => argument,
                 ::core::result::Result::Err(rejection) => {
                     return ::core::result::Result::Err(
-                        #private::Failure::rejected(::core::stringify!(#name), #number, rejection),
+                        #private::HandlerFailure::rejected(::core::stringify!(#name), #number, rejection),
                     );
                 }
             };
@@ -94,29 +94,33 @@ fn call(private: &TokenStream, listener: &Listener) -> TokenStream {
 
 fn extraction(private: &TokenStream, argument: &Argument) -> TokenStream {
     let ty = &argument.ty;
+    if let ArgumentKind::Extracted = argument.kind {
+        let private = at(ty.span(), private);
+        return quote_spanned!(ty.span()=> <#ty as #private::FromMessage>::from_message(&cx).await);
+    }
+    attributed_extraction(private, argument, &quote!(&cx))
+}
+
+/// An argument marked `#[payload]` or `#[header(..)]`, out of the message context `cx`.
+pub(crate) fn attributed_extraction(
+    private: &TokenStream,
+    argument: &Argument,
+    cx: &TokenStream,
+) -> TokenStream {
+    let ty = &argument.ty;
     let private = at(ty.span(), private);
-    match &argument.kind {
-        ArgumentKind::Extracted => {
-            quote_spanned!(ty.span()=> <#ty as #private::FromMessage>::from_message(&cx).await)
+    let ArgumentKind::Header { name, default } = &argument.kind else {
+        return quote_spanned!(ty.span()=> #private::payload_argument::<#ty>(#cx));
+    };
+    match (default, inside_option(ty)) {
+        (Some(default), _) => {
+            quote_spanned!(ty.span()=> #private::header_or_default::<#ty>(#cx, #name, #default))
         }
-        ArgumentKind::Payload(_) => {
-            quote_spanned!(ty.span()=> #private::payload_argument::<#ty>(&cx))
+        (None, Some(inner)) => {
+            quote_spanned!(ty.span()=> #private::optional_header::<#inner>(#cx, #name))
         }
-        ArgumentKind::Header {
-            name,
-            default: Some(default),
-        } => {
-            quote_spanned!(ty.span()=> #private::header_or_default::<#ty>(&cx, #name, #default))
-        }
-        ArgumentKind::Header {
-            name,
-            default: None,
-        } => {
-            if let Some(inner) = inside_option(ty) {
-                quote_spanned!(ty.span()=> #private::optional_header::<#inner>(&cx, #name))
-            } else {
-                quote_spanned!(ty.span()=> #private::header_argument::<#ty>(&cx, #name))
-            }
+        (None, None) => {
+            quote_spanned!(ty.span()=> #private::header_argument::<#ty>(#cx, #name))
         }
     }
 }

@@ -35,12 +35,12 @@ pub(super) enum OnUnmatched {
 }
 
 /// One argument of the function.
-pub(super) struct Argument {
-    pub(super) kind: ArgumentKind,
-    pub(super) ty: Type,
+pub(crate) struct Argument {
+    pub(crate) kind: ArgumentKind,
+    pub(crate) ty: Type,
 }
 
-pub(super) enum ArgumentKind {
+pub(crate) enum ArgumentKind {
     /// By its type.
     Extracted,
     /// `#[payload]`.
@@ -212,7 +212,7 @@ fn send_to(function: &mut ItemFn) -> Result<Option<SendTo>> {
 }
 
 /// Takes our attributes off an argument.
-fn argument(argument: &mut FnArg) -> Result<Argument> {
+pub(crate) fn argument(argument: &mut FnArg) -> Result<Argument> {
     let typed = match argument {
         FnArg::Typed(typed) => typed,
         FnArg::Receiver(receiver) => {

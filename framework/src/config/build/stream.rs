@@ -35,6 +35,7 @@ fn binding(values: &Values, name: Option<&str>, into: &mut BindingConfig) {
         group,
         content_type,
         binder,
+        error_handler,
         consumer,
         producer,
         positions,
@@ -45,6 +46,7 @@ fn binding(values: &Values, name: Option<&str>, into: &mut BindingConfig) {
     *group = own.optional_text("group");
     own.text("content-type", content_type);
     *binder = own.optional_text("binder");
+    *error_handler = own.optional_text("error-handler-definition");
     self::consumer(
         &mut reader(values, positions, name, "consumer").prefixed("consumer."),
         consumer,
@@ -55,6 +57,7 @@ fn binding(values: &Values, name: Option<&str>, into: &mut BindingConfig) {
     producer.partition_selector_expression =
         produces.optional_text("partition-selector-expression");
     producer.partition_selector = produces.optional_text("partition-selector-name");
+    produces.bool("error-channel-enabled", &mut producer.error_channel_enabled);
     producer.partition_count = produces.optional_number("partition-count");
 }
 

@@ -208,9 +208,8 @@ static BINDING: &[Row] = &[
         "error-handler-definition",
         TEXT,
         "",
-        "The handler of this binding's failures.",
-    )
-    .later(),
+        "The #[error_handler] of this binding's failures, by its name, in place of all others.",
+    ),
 ];
 
 static CONSUMER: &[Row] = &[
@@ -366,9 +365,8 @@ static PRODUCER: &[Row] = &[
         "error-channel-enabled",
         BOOL,
         "false",
-        "Failed sends go to the error handler.",
-    )
-    .later(),
+        "Failed sends go to the error handler too; asynchronous ones always do.",
+    ),
     Row::new(
         "poller.fixed-delay",
         millis(0, DAY),

@@ -17,6 +17,8 @@ pub struct BindingConfig {
     pub content_type: String,
     /// `binder`: which binder serves this binding; `None`: the default binder.
     pub binder: Option<String>,
+    /// `error-handler-definition`: the name of the error handler that takes this binding's failures.
+    pub error_handler: Option<String>,
     /// `consumer.*`.
     pub consumer: ConsumerConfig,
     /// `producer.*`.
@@ -35,6 +37,7 @@ impl BindingConfig {
             group: None,
             content_type: "application/json".to_owned(),
             binder: None,
+            error_handler: None,
             consumer: ConsumerConfig::default(),
             producer: ProducerConfig::default(),
             positions: Positions::default(),
@@ -126,6 +129,8 @@ pub struct ProducerConfig {
     pub partition_selector_expression: Option<String>,
     /// `partition-selector-name`: the name of the function that chooses, in place of that expression.
     pub partition_selector: Option<String>,
+    /// `error-channel-enabled` (default false): failed synchronous sends go to the error handler too.
+    pub error_channel_enabled: bool,
     /// `partition-count`: `None` means the topic's number of writable queues; `Some(1)` without a key sends everything to queue 0.
     pub partition_count: Option<u32>,
 }
