@@ -380,16 +380,16 @@ impl Assembly {
     async fn start_inputs(&self, running: &Running) -> Result<()> {
         let mut starting = JoinSet::new();
         for input in running.bindings.inputs() {
-            let Some(config) = self
-                .configured(&input.spec.binding)
-                .filter(|config| config.consumer.auto_startup)
-            else {
+            let Some(config) = self.configured(&input.spec.binding) else {
                 continue;
             };
-            let pipeline = Arc::new(self.pipeline(config, running)?);
+            input.connect(Arc::new(self.pipeline(config, running)?));
+            if !config.consumer.auto_startup {
+                continue;
+            }
             let input = Arc::clone(input);
             starting.spawn(async move {
-                let result = input.start(pipeline).await;
+                let result = input.start().await;
                 result.map_err(|source| BindError::Binder {
                     binding: input.spec.binding.clone(),
                     source,

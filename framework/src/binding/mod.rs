@@ -19,7 +19,7 @@ pub use bindings::{Bindings, BoundField};
 pub use bound::Bound;
 pub use bridge::{IntoMessage, StreamBridge};
 pub use error::{BindError, SendError};
-pub use input::{Input, InputState};
+pub use input::{BindingChange, ChangeError, Input, InputState};
 pub use output::{Output, SendAllError};
 pub use receipt::SendReceipt;
 

@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::background::Background;
 use super::bindings::{Bindings, BoundField};
 use super::error::{BindError, SendError};
+use super::input::{BindingChange, ChangeError, InputState};
 use super::receipt::SendReceipt;
 use crate::binder::{Place, ProducerBinding};
 use crate::convert::{ContentType, EncodeOptions, Payload};
@@ -410,6 +411,33 @@ impl OutputBinding {
         SendError::Closed {
             binding: self.name.clone(),
         }
+    }
+
+    /// Whether sends are taken; off and on by an operator, or off for good when the application stops.
+    pub(crate) fn is_open(&self) -> bool {
+        self.parts.producer.is_some() && !self.closed.load(Ordering::Acquire)
+    }
+
+    /// Starts or stops taking sends. An output cannot be paused, and a disabled one not started.
+    pub(crate) fn change(&self, wanted: BindingChange) -> Result<(), ChangeError> {
+        let closed = match (wanted, &self.parts.producer) {
+            (BindingChange::Started, Some(_)) => false,
+            (BindingChange::Stopped, Some(_)) => true,
+            (_, None) => {
+                let from = InputState::Disabled;
+                return Err(ChangeError::Impossible { from, wanted });
+            }
+            (BindingChange::Paused | BindingChange::Resumed, Some(_)) => {
+                let from = if self.is_open() {
+                    InputState::Running
+                } else {
+                    InputState::Stopped
+                };
+                return Err(ChangeError::Impossible { from, wanted });
+            }
+        };
+        self.closed.store(closed, Ordering::Release);
+        Ok(())
     }
 
     /// No more sends; the producer sends what is under way.

@@ -55,14 +55,6 @@ impl ErrorHandlers {
         self.own.is_empty() && self.fallback.is_empty()
     }
 
-    /// Names of all, for the start report.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.own
-            .iter()
-            .chain(&self.fallback)
-            .map(ErrorHandler::name)
-    }
-
     /// Lets every handler that is for this failure see it, and does what they say: one that does not want the message
     /// acknowledged decides against all others. Without a handler, and after a failed one, that is a `Rethrow`.
     pub(crate) async fn handle(
