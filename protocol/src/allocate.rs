@@ -55,7 +55,7 @@ impl AllocateStrategy {
                 .step_by(members.len())
                 .cloned()
                 .collect(),
-            Self::ConsistentHash => consistent_hash(queues, members, me),
+            Self::ConsistentHash => consistent_hash(queues, members, me, VIRTUAL_NODES),
         }
     }
 }
@@ -76,11 +76,19 @@ fn averagely(queues: &[MessageQueue], members: usize, index: usize) -> Vec<Messa
     queues.get(start..end).unwrap_or_default().to_vec()
 }
 
-fn consistent_hash(queues: &[MessageQueue], members: &[String], me: &str) -> Vec<MessageQueue> {
+/// [`AllocateStrategy::ConsistentHash`] with another number of places a member (`virtualNodeCnt` of Java); all members must
+/// use the same.
+#[must_use]
+pub fn consistent_hash(
+    queues: &[MessageQueue],
+    members: &[String],
+    me: &str,
+    places: usize,
+) -> Vec<MessageQueue> {
     let mut ring: Vec<(u32, &str)> = members
         .iter()
         .flat_map(|member| {
-            (0..VIRTUAL_NODES)
+            (0..places)
                 .map(move |place| (hash(&format!("{member}-{place}")), member.as_str()))
         })
         .collect();

@@ -2,7 +2,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    AllocateStrategy, ConsumeFrom, FilterExpression, Listener, MessageModel, PushConsumer,
+    Allocation, ConsumeFrom, FilterExpression, Listener, MessageModel, PushConsumer,
     core::ConsumerCore, settings::Settings,
 };
 use crate::{Client, ClientConfig, ClientError, namespace, source::Source};
@@ -88,10 +88,10 @@ impl PushConsumerBuilder {
         self
     }
 
-    /// How queues are distributed; [`AllocateStrategy::Averagely`].
+    /// How queues are distributed; [`AllocateStrategy::Averagely`](super::AllocateStrategy::Averagely).
     #[must_use]
-    pub fn allocate(mut self, strategy: AllocateStrategy) -> Self {
-        self.settings.strategy = strategy;
+    pub fn allocate(mut self, strategy: impl Into<Allocation>) -> Self {
+        self.settings.strategy = strategy.into();
         self
     }
 

@@ -14,6 +14,7 @@ use tokio_util::sync::DropGuard;
 use self::core::ConsumerCore;
 use crate::{Client, ClientError, MessageQueue};
 
+mod allocate;
 mod builder;
 mod concurrent;
 pub(crate) mod core;
@@ -33,6 +34,7 @@ mod start;
 mod subscription;
 mod workers;
 
+pub use allocate::{Allocation, RoomOf};
 pub use bindery_protocol::allocate::AllocateStrategy;
 pub use builder::PushConsumerBuilder;
 pub use listener::{

@@ -89,19 +89,20 @@ impl ConsumerCore {
                         balanced = false;
                         continue;
                     };
-                    {
-                        let me = &self.client.id;
-                        let mine = self
-                            .settings
-                            .strategy
-                            .allocate(&route.subscribe, &members, me);
-                        (mine, members.len() > 1)
-                    }
+                    let mine = self.share(topic, &route, &members);
+                    (mine, members.len() > 1)
                 }
             };
             self.assign(topic, mine, contested);
         }
         balanced
+    }
+
+    /// This member's queues of one topic.
+    fn share(&self, topic: &str, route: &TopicRoute, members: &[String]) -> Vec<MessageQueue> {
+        let me = &self.client.id;
+        let strategy = &self.settings.strategy;
+        strategy.of_topic(topic, &route.subscribe, members, me)
     }
 
     /// The sorted members of the group, as the first broker of the topic that answers knows them. All members ask in the same order,

@@ -2,7 +2,7 @@
 use std::time::Duration;
 
 use super::{
-    AllocateStrategy, ConsumeFrom, FilterExpression, MessageModel, queue_state::CacheLimits,
+    Allocation, ConsumeFrom, FilterExpression, MessageModel, queue_state::CacheLimits,
 };
 use crate::ClientError;
 
@@ -16,7 +16,7 @@ pub(crate) struct Settings {
     pub(crate) start_like_java: bool,
     pub(crate) reset_on_start: bool,
     pub(crate) model: MessageModel,
-    pub(crate) strategy: AllocateStrategy,
+    pub(crate) strategy: Allocation,
     pub(crate) concurrency: usize,
     pub(crate) batch_size: usize,
     pub(crate) pull_batch_size: i32,
@@ -37,7 +37,7 @@ impl Default for Settings {
             start_like_java: false,
             reset_on_start: false,
             model: MessageModel::default(),
-            strategy: AllocateStrategy::default(),
+            strategy: Allocation::default(),
             concurrency: 20,
             batch_size: 1,
             pull_batch_size: 32,
@@ -127,6 +127,13 @@ impl Settings {
             !self.consume_timeout.is_zero(),
             "must be positive",
         )?;
+        if let Allocation::ConsistentHash { places } = self.strategy {
+            range(
+                "places on the hash ring",
+                (1..=10_000).contains(&places),
+                "out of range [1, 10000]",
+            )?;
+        }
         self.subscriptions
             .iter()
             .try_for_each(|(_, filter)| filter.tag_set().map(drop))

@@ -11,7 +11,7 @@ use super::{
     told::Told,
     transactions,
     typed::{
-        BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType, RocketmqBinding, SendType,
+        AllocateStrategy, BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType, RocketmqBinding, SendType,
         Subscription,
     },
 };
@@ -236,6 +236,7 @@ fn input(
         Subscription::Sql(text) => condition(text, rocketmq, report),
     }
     start(rocketmq, report);
+    allocation(rocketmq, told, &binding.name, report);
     let no_group = binding.group.is_none() && !told.explains(&binding.name, "group");
     if binding.consumer.partitioned && no_group {
         let message = format!("`partitioned` input `{}` needs a group", binding.name);
@@ -243,6 +244,50 @@ fn input(
         report.push(conflict(message).key("partitioned").at(span));
     }
     executions(binding, rocketmq, report);
+}
+
+/// Each setting of an allocation strategy needs its strategy, and two strategies need their setting.
+fn allocation(
+    rocketmq: &RocketmqBinding,
+    told: &Told,
+    binding: &str,
+    report: &mut Vec<Diagnostic>,
+) {
+    const KEY: &str = "allocate-message-queue-strategy";
+    let (consumer, positions) = (&rocketmq.consumer, &rocketmq.positions);
+    for (key, word, strategy) in [
+        ("virtual-nodes", "consistent-hash", AllocateStrategy::ConsistentHash),
+        ("message-queues", "by-config", AllocateStrategy::ByConfig),
+        ("machine-rooms", "machine-room", AllocateStrategy::MachineRoom),
+    ] {
+        let chosen = consumer.allocate_strategy == strategy;
+        let place = positions.of(&format!("consumer.{key}"));
+        if let (Some(span), false) = (place, chosen)
+            && !told.explains(binding, KEY)
+        {
+            let message = format!("`{key}` needs `{KEY}: {word}`");
+            report.push(conflict(message).key(key).at(Some(span)));
+        }
+        let needed = strategy != AllocateStrategy::ConsistentHash;
+        if chosen && needed && place.is_none() && !told.explains(binding, key) {
+            report.push(
+                Diagnostic::error(DiagnosticKind::Missing, format!("`{word}` needs `{key}`"))
+                    .key(key)
+                    .at(positions.of(&format!("consumer.{KEY}"))),
+            );
+        }
+    }
+    for queue in &consumer.message_queues {
+        let id = queue.rsplit_once(':').map(|(_, id)| id.trim().parse::<u16>());
+        if !matches!(id, Some(Ok(_))) {
+            let message = format!("`{queue}` is not a queue: write `broker-a:0`");
+            report.push(
+                Diagnostic::error(DiagnosticKind::WrongValue, message)
+                    .key("message-queues")
+                    .at(positions.of("consumer.message-queues")),
+            );
+        }
+    }
 }
 
 /// A time needs the start point that asks for one, and should have been.

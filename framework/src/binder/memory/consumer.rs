@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::board::{Board, Next, Seat, Taken};
 use crate::binder::{AssignedQueue, BinderError, ConsumerBinding, ConsumerSpec, Deliver};
-use crate::config::AllocateStrategy;
+use bindery_client::Allocation;
 use crate::handler::Delivery;
 
 /// The workers of one input.
@@ -29,7 +29,7 @@ impl MemoryConsumer {
         board: &Arc<Board>,
         spec: ConsumerSpec,
         filter: &FilterExpression,
-        strategy: AllocateStrategy,
+        strategy: Allocation,
         sink: &Arc<dyn Deliver>,
     ) -> Self {
         let seat = board.join(&spec, filter, strategy);

@@ -22,15 +22,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bindery_client::{Allocation, MessageQueue};
 use bindery_protocol::bodies;
 use bindery_protocol::filter::FilterExpression;
 use bindery_protocol::message::DelayLevels;
 use bindery_protocol::names;
 
-use self::board::Board;
+use self::board::{BROKER, Board};
 use self::consumer::MemoryConsumer;
 use self::producer::MemoryProducer;
 use self::transactions::CheckTimes;
+use super::rocketmq::allocation;
 use super::{
     Binder, BinderError, Capabilities, ConsumerBinding, ConsumerSpec, Deliver, Destination, Health,
     ProducerBinding, ProducerSpec, Selection, StartAt, require,
@@ -266,11 +268,18 @@ impl Binder for MemoryBinder {
     ) -> Result<Arc<dyn ConsumerBinding>, BinderError> {
         require(self, &spec)?;
         let filter = filter(&spec)?;
-        let strategy = self
-            .settings
-            .binding(&spec.binding)
-            .consumer
-            .allocate_strategy;
+        let settings = &self.settings.binding(&spec.binding).consumer;
+        let strategy = match allocation(&spec, settings) {
+            // There is one broker here, whatever those are called that the queues were written down for.
+            Allocation::Fixed(queues) => Allocation::Fixed(
+                queues
+                    .into_iter()
+                    .map(|queue| MessageQueue::new(queue.topic, BROKER, queue.queue_id))
+                    .collect(),
+            ),
+            Allocation::MachineRoom { .. } => Allocation::default(),
+            shared => shared,
+        };
         Ok(Arc::new(MemoryConsumer::start(
             &self.board,
             spec,

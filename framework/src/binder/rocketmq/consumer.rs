@@ -123,7 +123,7 @@ fn builder(spec: &ConsumerSpec, settings: &RocketmqConsumer) -> PushConsumerBuil
         .consume_from(consume_from(spec.start))
         .reset_on_start(spec.resume == Resume::Start)
         .message_model(model)
-        .allocate(allocate(settings.allocate_strategy))
+        .allocate(allocate(spec, settings))
         .concurrency(spec.concurrency)
         .pull_batch_size(i32::try_from(settings.pull_batch_size).unwrap_or(i32::MAX))
         .pull_interval(settings.pull_interval)

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use bindery_client::{
-    AllocateStrategy, ClientError, ConsumeFrom, FilterExpression, MessageExt, MessageQueue,
+    AllocateStrategy, Allocation, ClientError, ConsumeFrom, FilterExpression, MessageExt, MessageQueue,
     Producer, ProducerBuilder, SendResult, SendStatus,
 };
 
 use crate::binder::{ConsumerSpec, Selection, StartAt};
 use crate::binding::{SendError, SendReceipt};
-use crate::config::{self, ProducerType, RocketmqProducer};
+use crate::config::{self, ProducerType, RocketmqConsumer, RocketmqProducer};
 use crate::handler::Delivery;
 use crate::headers::{Timing, names};
 use crate::message::Message;
@@ -61,11 +61,28 @@ pub(super) fn consume_from(start: StartAt) -> ConsumeFrom {
     }
 }
 
-pub(crate) fn allocate(strategy: config::AllocateStrategy) -> AllocateStrategy {
-    match strategy {
-        config::AllocateStrategy::Averagely => AllocateStrategy::Averagely,
-        config::AllocateStrategy::AveragelyByCircle => AllocateStrategy::AveragelyByCircle,
-        config::AllocateStrategy::ConsistentHash => AllocateStrategy::ConsistentHash,
+/// How this input's consumer comes to its queues; the configuration's check has refused queues it can't read.
+pub(crate) fn allocate(spec: &ConsumerSpec, settings: &RocketmqConsumer) -> Allocation {
+    match settings.allocate_strategy {
+        config::AllocateStrategy::Averagely => AllocateStrategy::Averagely.into(),
+        config::AllocateStrategy::AveragelyByCircle => AllocateStrategy::AveragelyByCircle.into(),
+        config::AllocateStrategy::ConsistentHash => Allocation::ConsistentHash {
+            places: settings.virtual_nodes,
+        },
+        config::AllocateStrategy::ByConfig => {
+            let named = settings.message_queues.iter().filter_map(|queue| {
+                let (broker, id) = queue.rsplit_once(':')?;
+                Some((broker.trim(), id.trim().parse::<u16>().ok()?))
+            });
+            let of_all = named.flat_map(|(broker, id)| {
+                let of = move |topic: &String| MessageQueue::new(topic, broker, i32::from(id));
+                spec.destinations.iter().map(of)
+            });
+            Allocation::Fixed(of_all.collect())
+        }
+        config::AllocateStrategy::MachineRoom => Allocation::MachineRoom {
+            rooms: settings.machine_rooms.clone(),
+        },
     }
 }
 

@@ -203,12 +203,17 @@ fn consumer(
         ("averagely", AllocateStrategy::Averagely),
         ("averagely-by-circle", AllocateStrategy::AveragelyByCircle),
         ("consistent-hash", AllocateStrategy::ConsistentHash),
+        ("by-config", AllocateStrategy::ByConfig),
+        ("machine-room", AllocateStrategy::MachineRoom),
     ];
     read.choice(
         "allocate-message-queue-strategy",
         &strategies,
         &mut into.allocate_strategy,
     );
+    read.number("virtual-nodes", &mut into.virtual_nodes);
+    read.list("message-queues", &mut into.message_queues);
+    read.list("machine-rooms", &mut into.machine_rooms);
 }
 
 /// Settings that both dialects have, under different names.

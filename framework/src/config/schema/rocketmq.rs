@@ -3,7 +3,7 @@
 use super::{
     Section,
     row::{
-        BOOL, Choice, DAY, Kind, Row, TEXT, TextRule, Unit, count, int, later, live, millis, text,
+        BOOL, Choice, DAY, Kind, NAMES, Row, TEXT, TextRule, Unit, count, int, later, live, millis, text,
     },
 };
 
@@ -288,8 +288,9 @@ const STRATEGIES: &[Choice] = &[
     live("averagely"),
     live("averagely-by-circle"),
     live("consistent-hash"),
-    later("by-config"),
-    later("machine-room"),
+    live("by-config"),
+    live("machine-room"),
+    later("machine-room-nearby"),
 ];
 
 static CONSUMER: &[Row] = &[
@@ -460,6 +461,24 @@ static CONSUMER: &[Row] = &[
         "How queues are divided among the members; the same in all of them.",
     )
     .also(&["push.allocate-message-queue-strategy"]),
+    Row::new(
+        "virtual-nodes",
+        int(1, 10_000),
+        "10",
+        "consistent-hash: places a member on the ring; the same in all of them.",
+    ),
+    Row::new(
+        "message-queues",
+        NAMES,
+        "",
+        "by-config: the queues of this member, as `broker-a:0, broker-a:1`.",
+    ),
+    Row::new(
+        "machine-rooms",
+        NAMES,
+        "",
+        "machine-room: the rooms whose brokers (`room@name`) are consumed from.",
+    ),
     Row::new(
         "trusted-packages",
         Kind::List {

@@ -185,6 +185,10 @@ pub enum AllocateStrategy {
     AveragelyByCircle,
     /// A consistent-hash ring of members.
     ConsistentHash,
+    /// A fixed list of queues.
+    ByConfig,
+    /// Queues of brokers in chosen machine rooms.
+    MachineRoom,
 }
 
 /// `rocketmq.bindings.<name>.consumer`; the nested spellings `push.*` are the same keys.
@@ -226,6 +230,12 @@ pub struct RocketmqConsumer {
     pub pull_delay_when_exception: Duration,
     /// `allocate-message-queue-strategy`; default averagely.
     pub allocate_strategy: AllocateStrategy,
+    /// `virtual-nodes` (1..=10000, default 10): places a member on the ring of [`AllocateStrategy::ConsistentHash`].
+    pub virtual_nodes: usize,
+    /// `message-queues`: `broker:id` of each queue of [`AllocateStrategy::ByConfig`].
+    pub message_queues: Vec<String>,
+    /// `machine-rooms`: those of [`AllocateStrategy::MachineRoom`].
+    pub machine_rooms: Vec<String>,
 }
 
 impl Default for RocketmqConsumer {
@@ -249,6 +259,9 @@ impl Default for RocketmqConsumer {
             consume_max_span: 2000,
             pull_delay_when_exception: Duration::from_secs(1),
             allocate_strategy: AllocateStrategy::Averagely,
+            virtual_nodes: 10,
+            message_queues: Vec::new(),
+            machine_rooms: Vec::new(),
         }
     }
 }

@@ -8,15 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bindery_client::MessageQueue;
+use bindery_client::{Allocation, MessageQueue};
 use bindery_protocol::filter::FilterExpression;
 use bindery_protocol::names;
 
 use super::BROKER;
 use super::topic::{Queue, Stored, Topic};
-use crate::binder::rocketmq::allocation;
 use crate::binder::{Audience, ConsumerSpec, Order, StartAt};
-use crate::config::AllocateStrategy;
 
 pub(super) type Topics = BTreeMap<String, Topic>;
 
@@ -38,7 +36,7 @@ pub(super) struct Member {
     subscriptions: Vec<(String, FilterExpression)>,
     pub(super) order: Order,
     start: StartAt,
-    strategy: AllocateStrategy,
+    strategy: Allocation,
     workers: usize,
     pub(super) in_hand: usize,
     pub(super) paused: bool,
@@ -78,7 +76,7 @@ impl Member {
         number: u64,
         spec: &ConsumerSpec,
         filter: &FilterExpression,
-        strategy: AllocateStrategy,
+        strategy: Allocation,
     ) -> Self {
         let mut subscriptions: Vec<_> = spec
             .destinations
@@ -129,7 +127,7 @@ impl Member {
                 .filter(|member| member.topics().any(|own| own == topic))
                 .map(|member| member.id.clone())
                 .collect();
-            let own = allocation(self.strategy).allocate(&queues, &ids, &self.id);
+            let own = self.strategy.of_topic(topic, &queues, &ids, &self.id);
             share.extend(
                 own.into_iter().filter_map(|queue| {
                     Some((topic.to_owned(), u32::try_from(queue.queue_id).ok()?))

@@ -29,8 +29,8 @@ use super::transactions::Halves;
 use super::{DEFAULT_QUEUES, Outage};
 use crate::binder::{Access, AssignedQueue, Audience, ConsumerSpec, Order, Place, Resume, StartAt};
 use crate::binding::{SendError, SendReceipt};
-use crate::config::AllocateStrategy;
 use crate::headers::Timing;
+use bindery_client::Allocation;
 use crate::pace::Pace;
 
 /// The broker's name in receipts and facts.
@@ -170,7 +170,7 @@ impl Board {
         &self,
         spec: &ConsumerSpec,
         filter: &FilterExpression,
-        strategy: AllocateStrategy,
+        strategy: Allocation,
     ) -> Seat {
         self.change(|state, _| {
             for topic in &spec.destinations {
