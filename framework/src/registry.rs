@@ -86,6 +86,8 @@ pub struct SourceDescriptor {
     pub line: u32,
     /// Its fields.
     pub fields: &'static [FieldDescriptor],
+    /// Fails when a field cannot be connected: no such binding, or another kind of producer than it relies on.
+    pub check: fn(&crate::binding::Bindings) -> Result<(), crate::binding::BindError>,
 }
 
 /// One field of a `#[bindings]` struct.

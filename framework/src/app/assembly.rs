@@ -279,6 +279,7 @@ impl Assembly {
             destination: output.destination.clone(),
             content_type: content_type(output),
             binder_kind: binder.kind(),
+            producer_type: settings.producer_type,
             partitioning: None,
             transaction: transaction.clone(),
             errors: ErrorHandlers::of(&self.program.error_handlers, output, Direction::Output),
@@ -368,13 +369,8 @@ impl Assembly {
 
     /// Every source can be bound; handlers and routes then find them without a failure.
     fn check_sources(&self, bindings: &Bindings) -> Result<(), BindError> {
-        for field in self.program.sources.iter().flat_map(|source| source.fields) {
-            match field.direction {
-                Direction::Input => bindings.input(field.binding).map(drop)?,
-                Direction::Output => bindings.output(field.binding).map(drop)?,
-            }
-        }
-        Ok(())
+        let mut sources = self.program.sources.iter();
+        sources.try_for_each(|source| (source.check)(bindings))
     }
 
     async fn start_inputs(&self, running: &Running) -> Result<()> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::receipt::SendReceipt;
 use crate::binder::BinderError;
+use crate::config::ProducerType;
 use crate::convert::EncodeError;
 use crate::error::BoxError;
 
@@ -268,6 +269,18 @@ pub enum BindError {
         value: String,
         /// What is accepted.
         expected: String,
+    },
+    /// The code relies on another kind of producer than the configuration makes.
+    #[error(
+        "output `{binding}` is declared as `Output<_, {wanted:?}>`, and its `rocketmq.bindings.{binding}.producer.producer-type` is {found:?}"
+    )]
+    ProducerType {
+        /// The output.
+        binding: String,
+        /// What the code says.
+        wanted: ProducerType,
+        /// What the configuration says.
+        found: ProducerType,
     },
     /// A partitioned output's topic has no writable queue.
     #[error("output `{binding}`: `{destination}` has no writable queue")]

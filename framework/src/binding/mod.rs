@@ -12,6 +12,7 @@ mod bound;
 mod bridge;
 mod error;
 mod input;
+mod kind;
 mod output;
 mod receipt;
 
@@ -20,6 +21,7 @@ pub use bound::Bound;
 pub use bridge::{IntoMessage, StreamBridge};
 pub use error::{BindError, SendError};
 pub use input::{BindingChange, ChangeError, Input, InputState};
+pub use kind::{Any, Orderly, ProducerKind, Sends, Trans, Transacts};
 pub use output::{Output, SendAllError};
 pub use receipt::SendReceipt;
 

@@ -17,9 +17,11 @@ use serde::Serialize;
 use super::background::Background;
 use super::bindings::{Bindings, BoundField};
 use super::error::{BindError, SendError};
+use super::kind::{Any, ProducerKind, Sends, Transacts};
 use super::input::{BindingChange, ChangeError, InputState};
 use super::receipt::SendReceipt;
 use crate::binder::{Place, ProducerBinding};
+use crate::config::ProducerType;
 use crate::convert::{ContentType, EncodeOptions, Payload};
 use crate::error::BoxError;
 use crate::error_handler::ErrorHandlers;
@@ -47,12 +49,15 @@ use crate::transaction::{HalfMessage, ListenerHandle, LocalWork, TxArgs, TxOutco
 /// assert_eq!((stored.text().as_str(), stored.tag()), (r#"{"id":7}"#, Some("paid")));
 /// # });
 /// ```
-pub struct Output<T> {
+///
+/// `K` is the kind of producer that the code relies on: [`Orderly`](super::Orderly) and [`Trans`](super::Trans) offer the sends that fit, and an
+/// application whose configuration says otherwise does not start. [`Any`] leaves it to the configuration.
+pub struct Output<T, K = Any> {
     binding: Arc<OutputBinding>,
-    payload: PhantomData<fn(T)>,
+    kind: PhantomData<fn(T, K)>,
 }
 
-impl<T: Serialize + Send + Sync + 'static> Output<T> {
+impl<T: Serialize + Send + Sync + 'static, K: Sends> Output<T, K> {
     /// Sends one message and waits for the broker's word that it is stored. Takes a payload or a [`Message`] with headers.
     ///
     /// On a transactional output this is a [`send_in_transaction`](Self::send_in_transaction) with the argument of the header
@@ -69,6 +74,26 @@ impl<T: Serialize + Send + Sync + 'static> Output<T> {
         async move { self.binding.send_prepared(prepared?).await }
     }
 
+    /// Sends one message after the other and stops at the first that fails.
+    ///
+    /// # Errors
+    /// [`SendAllError`] with the receipts of those that are stored.
+    pub async fn send_all<M: Into<Message<T>>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Vec<SendReceipt>, SendAllError> {
+        let mut stored = Vec::new();
+        for message in messages {
+            match self.send(message).await {
+                Ok(receipt) => stored.push(receipt),
+                Err(source) => return Err(SendAllError { stored, source }),
+            }
+        }
+        Ok(stored)
+    }
+}
+
+impl<T: Serialize + Send + Sync + 'static> Output<T> {
     /// Hands one message over and returns at once: what cannot be encoded or placed is told here, a failed send to the
     /// output's error handlers, and without any to the log. Sends under way are finished when the application stops.
     ///
@@ -79,7 +104,9 @@ impl<T: Serialize + Send + Sync + 'static> Output<T> {
         let prepared = self.binding.prepare(&payload, headers)?;
         self.binding.start(prepared).map(drop)
     }
+}
 
+impl<T: Serialize + Send + Sync + 'static, K: Transacts> Output<T, K> {
     /// Stores one message where consumers don't get it, runs the local transaction of the output's listener, and tells the
     /// broker how it ended: consumers get the message, or nobody does, or the broker asks later.
     ///
@@ -138,25 +165,9 @@ impl<T: Serialize + Send + Sync + 'static> Output<T> {
             Ok((receipt, value))
         }
     }
+}
 
-    /// Sends one message after the other and stops at the first that fails.
-    ///
-    /// # Errors
-    /// [`SendAllError`] with the receipts of those that are stored.
-    pub async fn send_all<M: Into<Message<T>>>(
-        &self,
-        messages: impl IntoIterator<Item = M>,
-    ) -> Result<Vec<SendReceipt>, SendAllError> {
-        let mut stored = Vec::new();
-        for message in messages {
-            match self.send(message).await {
-                Ok(receipt) => stored.push(receipt),
-                Err(source) => return Err(SendAllError { stored, source }),
-            }
-        }
-        Ok(stored)
-    }
-
+impl<T, K> Output<T, K> {
     /// Name of the binding.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -175,16 +186,16 @@ pub struct SendAllError {
     pub source: SendError,
 }
 
-impl<T> Clone for Output<T> {
+impl<T, K> Clone for Output<T, K> {
     fn clone(&self) -> Self {
         Self {
             binding: Arc::clone(&self.binding),
-            payload: PhantomData,
+            kind: PhantomData,
         }
     }
 }
 
-impl<T> fmt::Debug for Output<T> {
+impl<T, K> fmt::Debug for Output<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Output")
             .field("binding", &self.binding.name)
@@ -192,12 +203,21 @@ impl<T> fmt::Debug for Output<T> {
     }
 }
 
-impl<T> BoundField for Output<T> {
+impl<T, K: ProducerKind> BoundField for Output<T, K> {
     fn bind(bindings: &Bindings, name: &str) -> Result<Self, BindError> {
-        Ok(Self {
-            binding: bindings.output(name)?,
-            payload: PhantomData,
-        })
+        let binding = bindings.output(name)?;
+        let found = binding.parts.producer_type;
+        match K::REQUIRED {
+            Some(wanted) if wanted != found => Err(BindError::ProducerType {
+                binding: binding.name.clone(),
+                wanted,
+                found,
+            }),
+            _ => Ok(Self {
+                binding,
+                kind: PhantomData,
+            }),
+        }
     }
 }
 
@@ -208,6 +228,8 @@ pub(crate) struct OutputParts {
     pub(crate) destination: String,
     pub(crate) content_type: ContentType,
     pub(crate) binder_kind: &'static str,
+    /// What the configuration makes of it.
+    pub(crate) producer_type: ProducerType,
     pub(crate) partitioning: Option<Partitioning>,
     /// The listener that makes the output transactional.
     pub(crate) transaction: Option<ListenerHandle>,

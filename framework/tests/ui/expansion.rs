@@ -297,3 +297,22 @@ fn partition_code_is_registered_under_its_name() {
         ("ui-selector", 3)
     );
 }
+
+#[bindery::error_handler("ui-plain", for = std::fmt::Error)]
+async fn on_ui_fail(
+    #[header("no")] no: u64,
+    failure: bindery::error_handler::Failure,
+) -> bindery::error_handler::ErrorAction {
+    assert_eq!((no, failure.binding()), (42, "ui-plain"));
+    bindery::error_handler::ErrorAction::send_to("parking")
+}
+
+#[test]
+fn an_error_handler_is_registered() {
+    let handlers = bindery::registry::registered_error_handlers();
+    let [handler] = handlers.as_slice() else {
+        panic!("{handlers:?}")
+    };
+    assert_eq!(handler.name(), "on_ui_fail");
+    assert!(format!("{handler:?}").contains("ui-plain"), "{handler:?}");
+}

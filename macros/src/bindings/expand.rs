@@ -34,6 +34,9 @@ pub(super) fn expand(source: &Source) -> TokenStream {
                 file: ::core::file!(),
                 line: ::core::line!(),
                 fields: &[#(#descriptions),*],
+                check: |bindings| {
+                    <#name as #private::BindingSource>::bind(bindings).map(::core::mem::drop)
+                },
             };
 
             impl #private::BindingSource for #name {
