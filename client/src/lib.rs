@@ -25,9 +25,9 @@ pub use admin::{Admin, ConsumeProgress, QueueBounds, TopicSettings};
 pub use bindery_protocol::bodies::MessageQueue;
 pub use config::ClientConfig;
 pub use consumer::{
-    AllocateStrategy, Allocation, ConcurrentContext, ConcurrentListener, ConcurrentStatus, ConsumeFrom,
-    FilterExpression, Listener, MessageExt, MessageModel, OrderlyContext, OrderlyListener,
-    OrderlyStatus, PushConsumer, PushConsumerBuilder, RoomOf, QueuePosition,
+    AllocateStrategy, Allocation, ConcurrentContext, ConcurrentListener, ConcurrentStatus,
+    ConsumeFrom, FilterExpression, Listener, MessageExt, MessageModel, OrderlyContext,
+    OrderlyListener, OrderlyStatus, PushConsumer, PushConsumerBuilder, QueuePosition, RoomOf,
 };
 pub use error::{ClientError, MessageIllegal, client_code};
 pub use instance::Client;

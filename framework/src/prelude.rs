@@ -10,7 +10,9 @@ pub use bindery_macros::{
 pub use bytes::Bytes;
 
 pub use crate::app::{App, AppBuilder, AppHandle};
-pub use crate::binding::{Bound, Input, Orderly, Output, SendError, SendReceipt, StreamBridge, Trans};
+pub use crate::binding::{
+    Bound, Input, Orderly, Output, SendError, SendReceipt, StreamBridge, Trans,
+};
 pub use crate::error_handler::{ErrorAction, Failure};
 pub use crate::handler::{
     BindingName, BornTime, FromApp, FromMessage, Group, HandlerError, Keys, MessageId, Outcome,

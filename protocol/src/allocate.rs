@@ -88,8 +88,7 @@ pub fn consistent_hash(
     let mut ring: Vec<(u32, &str)> = members
         .iter()
         .flat_map(|member| {
-            (0..places)
-                .map(move |place| (hash(&format!("{member}-{place}")), member.as_str()))
+            (0..places).map(move |place| (hash(&format!("{member}-{place}")), member.as_str()))
         })
         .collect();
     // Java's tree map: a later node with the same hash takes the place.

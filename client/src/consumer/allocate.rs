@@ -138,9 +138,14 @@ fn machine_room(
         None => false,
     };
     let candidates: Vec<&MessageQueue> = queues.iter().filter(in_rooms).collect();
-    let (size, rest) = (candidates.len() / members.len(), candidates.len() % members.len());
+    let (size, rest) = (
+        candidates.len() / members.len(),
+        candidates.len() % members.len(),
+    );
     let block = candidates.iter().skip(index * size).take(size);
-    let extra = candidates.get(size * members.len() + index).filter(|_| index < rest);
+    let extra = candidates
+        .get(size * members.len() + index)
+        .filter(|_| index < rest);
     block.chain(extra).map(|queue| (*queue).clone()).collect()
 }
 
@@ -206,8 +211,14 @@ mod tests {
         };
         let all = [queues("r1@a", 5), queues("r2@b", 2), queues("c", 2)].concat();
         let members = names(&["x", "y"]);
-        assert_eq!(ids(&allocation.allocate(&all, &members, "x")), ["r1@a:0", "r1@a:1", "r1@a:4"]);
-        assert_eq!(ids(&allocation.allocate(&all, &members, "y")), ["r1@a:2", "r1@a:3"]);
+        assert_eq!(
+            ids(&allocation.allocate(&all, &members, "x")),
+            ["r1@a:0", "r1@a:1", "r1@a:4"]
+        );
+        assert_eq!(
+            ids(&allocation.allocate(&all, &members, "y")),
+            ["r1@a:2", "r1@a:3"]
+        );
         assert_eq!(allocation.allocate(&all, &members, "z"), []);
     }
 
@@ -221,7 +232,10 @@ mod tests {
         };
         let all = [queues("plain", 2), queues("r1-a", 2), queues("r9-b", 2)].concat();
         let members = names(&["lost", "r1-x"]);
-        assert_eq!(ids(&allocation.allocate(&all, &members, "lost")), ["plain:0", "r9-b:0"]);
+        assert_eq!(
+            ids(&allocation.allocate(&all, &members, "lost")),
+            ["plain:0", "r9-b:0"]
+        );
         assert_eq!(
             ids(&allocation.allocate(&all, &members, "r1-x")),
             ["r1-a:0", "r1-a:1", "plain:1", "r9-b:1"]
@@ -235,11 +249,18 @@ mod tests {
             let allocation = Allocation::ConsistentHash { places };
             allocation.allocate(&all, &members, "x")
         };
-        assert_eq!(share(10), AllocateStrategy::ConsistentHash.allocate(&all, &members, "x"));
+        assert_eq!(
+            share(10),
+            AllocateStrategy::ConsistentHash.allocate(&all, &members, "x")
+        );
         assert_ne!(share(1), share(10));
         let total: usize = members
             .iter()
-            .map(|me| Allocation::ConsistentHash { places: 3 }.allocate(&all, &members, me).len())
+            .map(|me| {
+                Allocation::ConsistentHash { places: 3 }
+                    .allocate(&all, &members, me)
+                    .len()
+            })
             .sum();
         assert_eq!(total, 16);
     }

@@ -1,9 +1,7 @@
 //! Settings of a push consumer, checked once at its start.
 use std::time::Duration;
 
-use super::{
-    Allocation, ConsumeFrom, FilterExpression, MessageModel, queue_state::CacheLimits,
-};
+use super::{Allocation, ConsumeFrom, FilterExpression, MessageModel, queue_state::CacheLimits};
 use crate::ClientError;
 
 /// Retries of a concurrent consumer unless set.

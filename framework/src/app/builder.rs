@@ -354,6 +354,7 @@ fn load(
 }
 
 fn checked(mut loaded: Loaded, usage: &Usage) -> std::result::Result<Loaded, ConfigErrors> {
+    loaded.config.add_declared(usage);
     let mut found = std::mem::take(&mut loaded.warnings);
     found.extend(check_usage(&loaded, usage));
     match ConfigErrors::of(found.clone()) {

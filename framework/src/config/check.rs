@@ -87,6 +87,27 @@ pub fn check_usage(loaded: &Loaded, usage: &Usage) -> Vec<Diagnostic> {
 
 const BINDINGS: &str = "spring.cloud.stream.bindings";
 
+/// Adds the bindings that the program declares and no source mentions, with their names as topics, if that is wanted.
+pub(crate) fn add_declared(config: &mut Config, usage: &Usage) {
+    if !config.bindery.destination_from_name {
+        return;
+    }
+    for declared in usage.all() {
+        if config
+            .bindings
+            .keys()
+            .any(|known| same(known, &declared.name))
+        {
+            continue;
+        }
+        let mut binding = config.binding_defaults.clone();
+        binding.name.clone_from(&declared.name);
+        binding.destination.clone_from(&declared.name);
+        binding.positions.set_section(declared.span());
+        config.bindings.insert(declared.name.clone(), binding);
+    }
+}
+
 pub(crate) fn usage_report(
     config: &Config,
     names: &[Named],
@@ -151,8 +172,9 @@ fn unused(
             continue;
         }
         let near = nearest(name, declared.iter().copied());
-        // A name that stands in the file with its right spelling too is a slip in one document only.
-        if config.bindery.allow_unused && near.is_none() {
+        // A name that stands in the file with its right spelling too is a slip in one document only. What is like nothing
+        // here and belongs to a profile that is not active may have its user there.
+        if (config.bindery.allow_unused || !named.active) && near.is_none() {
             continue;
         }
         let what = direction(config, name);

@@ -41,7 +41,10 @@ pub(crate) fn load(options: LoadOptions, usage: Option<&Usage>) -> Result<Loaded
         mut report,
         files,
     } = gather(&SCHEMA, &options, usage);
-    let config = build::config(&values, &names, profiles, &mut report);
+    let mut config = build::config(&values, &names, profiles, &mut report);
+    if let Some(usage) = usage {
+        check::add_declared(&mut config, usage);
+    }
     if config.bindery.compat == Compat::Lenient {
         layer::lenient(&mut report);
     }
@@ -53,7 +56,9 @@ pub(crate) fn load(options: LoadOptions, usage: Option<&Usage>) -> Result<Loaded
     destinations(&config, usage, &told, &mut report);
     rules::check(&config, &names, &told, &mut report);
     if let Some(usage) = usage {
-        report.extend(check::usage_report(&config, &names, usage, &told));
+        let found = check::usage_report(&config, &names, usage, &told);
+        once(&mut report, &found);
+        report.extend(found);
     }
     in_source_order(&mut report, &files);
     if report.iter().any(Diagnostic::is_error) {
@@ -217,6 +222,23 @@ fn destinations(config: &Config, usage: Option<&Usage>, told: &Told, report: &mu
                 .note("bindery.config.destination-from-name: true takes the binding's name"),
         );
     }
+}
+
+/// A mistyped binding is told once: that the binder's section spells its name right is no second mistake.
+fn once(report: &mut Vec<Diagnostic>, found: &[Diagnostic]) {
+    let mistyped: Vec<&str> = found
+        .iter()
+        .filter(|diagnostic| diagnostic.kind == DiagnosticKind::UnusedBinding)
+        .filter_map(|diagnostic| diagnostic.suggestion.as_deref())
+        .collect();
+    report.retain(|diagnostic| {
+        let name = diagnostic
+            .key
+            .as_deref()
+            .and_then(|key| key.strip_prefix("spring.cloud.stream.rocketmq.bindings."));
+        diagnostic.kind != DiagnosticKind::UnknownName
+            || !name.is_some_and(|name| mistyped.contains(&name))
+    });
 }
 
 /// Files in the order of reading, then environment, command line and code, then what has no place.

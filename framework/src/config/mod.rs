@@ -165,6 +165,11 @@ impl Config {
         load::load(options, None)
     }
 
+    /// Adds the bindings that the program declares and no source mentions, if `bindery.config.destination-from-name` is on.
+    pub(crate) fn add_declared(&mut self, usage: &Usage) {
+        check::add_declared(self, usage);
+    }
+
     /// As [`Config::load`], and checks the binding names against those the program declares, in the same report.
     ///
     /// # Errors

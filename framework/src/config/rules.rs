@@ -11,8 +11,8 @@ use super::{
     told::Told,
     transactions,
     typed::{
-        AllocateStrategy, BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType, RocketmqBinding, SendType,
-        Subscription,
+        AllocateStrategy, BindingConfig, Config, ConsumeFrom, MessageModel, ProducerType,
+        RocketmqBinding, SendType, Subscription,
     },
 };
 
@@ -256,9 +256,17 @@ fn allocation(
     const KEY: &str = "allocate-message-queue-strategy";
     let (consumer, positions) = (&rocketmq.consumer, &rocketmq.positions);
     for (key, word, strategy) in [
-        ("virtual-nodes", "consistent-hash", AllocateStrategy::ConsistentHash),
+        (
+            "virtual-nodes",
+            "consistent-hash",
+            AllocateStrategy::ConsistentHash,
+        ),
         ("message-queues", "by-config", AllocateStrategy::ByConfig),
-        ("machine-rooms", "machine-room", AllocateStrategy::MachineRoom),
+        (
+            "machine-rooms",
+            "machine-room",
+            AllocateStrategy::MachineRoom,
+        ),
     ] {
         let chosen = consumer.allocate_strategy == strategy;
         let place = positions.of(&format!("consumer.{key}"));
@@ -278,7 +286,9 @@ fn allocation(
         }
     }
     for queue in &consumer.message_queues {
-        let id = queue.rsplit_once(':').map(|(_, id)| id.trim().parse::<u16>());
+        let id = queue
+            .rsplit_once(':')
+            .map(|(_, id)| id.trim().parse::<u16>());
         if !matches!(id, Some(Ok(_))) {
             let message = format!("`{queue}` is not a queue: write `broker-a:0`");
             report.push(

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::content_type::{Charset, ContentType};
-use super::roots::KeyRoot;
+use super::roots::{JsonRoot, KeyRoot};
 use super::shape::{Shape, shape};
 use crate::headers::Headers;
 
@@ -117,7 +117,12 @@ impl<T: Serialize + Send + Sync + 'static> Payload for T {
     }
 
     fn evaluate(&self, expression: &Expression, headers: &Headers) -> Result<Value, EvalError> {
-        expression.eval(&KeyRoot::new(self, headers))
+        let payload: &dyn Any = self;
+        match payload.downcast_ref::<serde_json::Value>() {
+            // Its numbers have no types of their own: they get those that Jackson gives them.
+            Some(json) => expression.eval(&JsonRoot::new(json, headers)),
+            None => expression.eval(&KeyRoot::new(self, headers)),
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

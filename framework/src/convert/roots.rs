@@ -46,6 +46,46 @@ impl<T: Serialize + ?Sized> Root for KeyRoot<'_, T> {
     }
 }
 
+/// A message that is being sent whose payload is JSON without types: an integer is an `Integer` if it fits, else a `Long`, as
+/// Jackson reads it, so that a negative one hashes as Java's does.
+#[derive(Debug)]
+pub(super) struct JsonRoot<'a> {
+    payload: &'a serde_json::Value,
+    headers: &'a Headers,
+}
+
+impl<'a> JsonRoot<'a> {
+    pub(super) fn new(payload: &'a serde_json::Value, headers: &'a Headers) -> Self {
+        Self { payload, headers }
+    }
+}
+
+impl Root for JsonRoot<'_> {
+    fn whole(&self) -> Result<Value, RootError> {
+        Ok(message_value(Value::from(self.payload), self.headers))
+    }
+
+    fn follow(&self, path: &[&str]) -> Result<Followed, RootError> {
+        let payload = |rest: &[&str]| {
+            // Only what the path ends at is converted.
+            let mut value = self.payload;
+            let mut steps = 0;
+            for name in rest {
+                let Some(inner) = value.as_object().and_then(|fields| fields.get(*name)) else {
+                    break;
+                };
+                value = inner;
+                steps += 1;
+            }
+            Root::follow(&Value::from(value), &rest[steps..]).map(|followed| Followed {
+                steps: followed.steps + steps,
+                ..followed
+            })
+        };
+        follow(path, self.headers, payload, || self.whole())
+    }
+}
+
 /// A received message. The payload is JSON if it can be read as JSON, else text if it is UTF-8, else bytes; it is read
 /// only if the expression asks for it, once.
 pub struct MessageRoot<'a> {

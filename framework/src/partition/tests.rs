@@ -264,3 +264,25 @@ async fn l24_a_received_partition_is_not_carried_over_and_an_override_of_the_han
     let own = Handler::listen("input").send_to("answers").to(overriding);
     assert_eq!(answered(keyed, received(), own).await, ["3 3"]);
 }
+
+#[test]
+fn integers_of_json_without_types_hash_as_jackson_reads_them() {
+    let of = |payload: serde_json::Value| {
+        Partitioning::new(
+            &output(Some("payload['order']['id']"), None),
+            PartitionCode::default(),
+            4,
+        )
+        .unwrap()
+        .partition(&payload, &Headers::new())
+        .unwrap()
+    };
+    // An Integer hashes as itself; the Long -7 would hash as 6 and go to 2.
+    assert_eq!(of(serde_json::json!({ "order": { "id": -7 } })), 3);
+    assert_eq!(of(serde_json::json!({ "order": { "id": 6 } })), 2);
+    assert_eq!(of(serde_json::json!({ "order": { "id": i64::MIN } })), 0);
+    assert_eq!(
+        of(serde_json::json!({ "order": { "id": 4_294_967_297_i64 } })),
+        0
+    );
+}

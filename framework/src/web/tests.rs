@@ -152,7 +152,10 @@ async fn an_operator_stops_starts_pauses_and_resumes_an_input() {
     let (code, body) = post(address, "input", "HALTED").await;
     assert!(code == 400 && body.contains("PAUSED"), "{body}");
     let (code, body) = post(address, "inptu", "STARTED").await;
-    assert!(code == 404 && body.contains("did you mean `input`?"), "{body}");
+    assert!(
+        code == 404 && body.contains("did you mean `input`?"),
+        "{body}"
+    );
     app.shutdown().await.unwrap();
 }
 

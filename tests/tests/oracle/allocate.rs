@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 
 use super::corpus::{Judged, Verdict, number, same, text};
 
-const NO_LIST: &str = "by-config without a list is refused by the configuration's check, and a null pointer in Java";
+const NO_LIST: &str =
+    "by-config without a list is refused by the configuration's check, and a null pointer in Java";
 
 pub(crate) fn judge(_: &Json, case: &Json) -> Judged {
     let (input, out) = (&case["in"], &case["out"]);
@@ -62,7 +63,10 @@ fn allocation(topic: &str, input: &Json) -> Result<Option<Allocation>, String> {
         "by-config" => {
             // The topic of a listed queue is not looked at, as in Java.
             let fixed = list(&input["config"]).map(|queue| {
-                read_queue(topic, queue.rsplit_once('/').map_or(queue, |(_, queue)| queue))
+                read_queue(
+                    topic,
+                    queue.rsplit_once('/').map_or(queue, |(_, queue)| queue),
+                )
             });
             Allocation::Fixed(fixed.collect::<Result<_, _>>()?)
         }

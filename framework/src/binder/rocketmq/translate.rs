@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use bindery_client::{
-    AllocateStrategy, Allocation, ClientError, ConsumeFrom, FilterExpression, MessageExt, MessageQueue,
-    Producer, ProducerBuilder, SendResult, SendStatus,
+    AllocateStrategy, Allocation, ClientError, ConsumeFrom, FilterExpression, MessageExt,
+    MessageQueue, Producer, ProducerBuilder, SendResult, SendStatus,
 };
 
 use crate::binder::{ConsumerSpec, Selection, StartAt};

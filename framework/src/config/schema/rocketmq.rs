@@ -3,7 +3,8 @@
 use super::{
     Section,
     row::{
-        BOOL, Choice, DAY, Kind, NAMES, Row, TEXT, TextRule, Unit, count, int, later, live, millis, text,
+        BOOL, Choice, DAY, Kind, NAMES, Row, TEXT, TextRule, Unit, count, int, later, live, millis,
+        text,
     },
 };
 

@@ -354,3 +354,63 @@ const TOKENS: [&str; 40] = [
     "é",
     "?",
 ];
+
+#[test]
+fn a_binding_mistyped_in_one_of_its_two_sections_is_told_once() {
+    let yaml = "\
+spring.cloud.stream:
+  bindings:
+    inptu: { destination: t, group: g, consumer.max-attempts: 1 }
+  rocketmq.bindings.input.consumer.orderly: true
+";
+    assert_eq!(
+        told(
+            LoadOptions::from_text(yaml),
+            Some(&program(&["input"], &[]))
+        ),
+        [
+            "error unused-binding 3:5 input `inptu` is configured but no handler, source struct or bridge uses it -> input"
+        ]
+    );
+}
+
+#[test]
+fn a_binding_of_an_inactive_profile_may_be_unused() {
+    let yaml = "\
+spring.cloud.stream.bindings.out.destination: t
+---
+spring.config.activate.on-profile: audit
+spring.cloud.stream.bindings.audit-log: { destination: audit, group: g }
+";
+    assert_eq!(
+        told(LoadOptions::from_text(yaml), Some(&program(&[], &["out"]))),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_declared_binding_without_any_key_takes_its_name_as_topic_when_that_is_wanted() {
+    let yaml = "\
+bindery.config.destination-from-name: true
+spring.cloud.stream.default: { group: g, consumer.max-attempts: 1 }
+";
+    let loaded = Config::load_for(
+        LoadOptions::from_text(yaml),
+        &program(&["orders-in"], &["orders-out"]),
+    )
+    .unwrap();
+    let of = |name: &str| &loaded.config.bindings[name];
+    assert_eq!(of("orders-out").destination, "orders-out");
+    assert_eq!(of("orders-in").destination, "orders-in");
+    assert_eq!(of("orders-in").group.as_deref(), Some("g"));
+    let ungrouped = "bindery.config.destination-from-name: true\n";
+    let told = told(
+        LoadOptions::from_text(ungrouped),
+        Some(&program(&["orders-in"], &[])),
+    );
+    assert!(
+        told.iter()
+            .any(|line| line.contains("input `orders-in` has no group")),
+        "{told:?}"
+    );
+}
