@@ -1,14 +1,12 @@
 //! Putting an application together, in an order in which a failure leaves nothing behind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Instant;
-
-use axum::Router;
-use tokio::task::JoinSet;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use super::builder::StartHook;
 use super::handle::{AppHandle, Running};
+use super::late::{self, OfBinder, Partitioned, ToBind};
 use super::program::Program;
 use super::report::StartReport;
 use super::specs;
@@ -21,11 +19,11 @@ use crate::embedded::Embedded;
 use crate::error::{Error, Result};
 use crate::error_handler::ErrorHandlers;
 use crate::handler::AppContext;
-use crate::partition::Partitioning;
 use crate::pipeline::{Attempts, Listener, Pipeline};
 use crate::registry::Direction;
 use crate::transaction::ListenerHandle;
 use crate::web::{WebAddress, WebServer};
+use axum::Router;
 
 /// Everything an application is started from; the configuration is checked.
 pub(super) struct Assembly {
@@ -80,7 +78,8 @@ impl Assembly {
         };
         running.binders =
             self.binders_for(inputs.iter().chain(&outputs), running.embedded.as_ref())?;
-        self.declare(&running.binders, &inputs, &outputs).await?;
+        let mut to_bind = self.to_bind(&running.binders, &inputs, &outputs);
+        let away = self.unless_away(to_bind.declare().await)?;
         let outputs = self
             .bind_outputs(&running.binders, &outputs, &listeners)
             .await?;
@@ -96,7 +95,7 @@ impl Assembly {
             output.attach(&running.context);
         }
         self.check_sources(&running.bindings)?;
-        self.start_inputs(running).await?;
+        self.bind(running, to_bind, away).await?;
         if let Some(address) = address {
             let routes = self.routes.take().unwrap_or_default();
             let web = WebServer::start(
@@ -217,20 +216,103 @@ impl Assembly {
         }
     }
 
-    async fn declare(
+    /// The destinations of each binder; its bindings are added when they exist.
+    fn to_bind(
         &self,
         binders: &BTreeMap<String, Arc<dyn Binder>>,
         inputs: &[BindingConfig],
         outputs: &[BindingConfig],
-    ) -> Result<()> {
-        for (kind, binder) in binders {
+    ) -> ToBind {
+        let of_binder = |(kind, binder): (&String, &Arc<dyn Binder>)| {
             let own = inputs
                 .iter()
                 .chain(outputs)
                 .filter(|binding| self.config.binder_of(binding) == kind);
-            binder
-                .declare(&specs::destinations(&self.config, own))
-                .await?;
+            OfBinder {
+                kind: kind.clone(),
+                binder: Arc::clone(binder),
+                destinations: specs::destinations(&self.config, own),
+                outputs: Vec::new(),
+                inputs: Vec::new(),
+            }
+        };
+        ToBind {
+            binders: binders.iter().map(of_binder).collect(),
+        }
+    }
+
+    /// How long an attempt to bind may be put off; not at all where the broker is in this process.
+    fn retry_interval(&self) -> Duration {
+        match self.config.embedded {
+            Some(_) => Duration::ZERO,
+            None => self.config.binding_retry_interval,
+        }
+    }
+
+    /// The failure of an attempt to bind that is made again later.
+    ///
+    /// # Errors
+    /// The failure is for good, or nothing is to be tried again.
+    fn unless_away(&self, attempt: Result<()>) -> Result<Option<Error>> {
+        match attempt {
+            Ok(()) => Ok(None),
+            Err(error) if late::passes(&error) && !self.retry_interval().is_zero() => {
+                Ok(Some(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Counts partitions and starts inputs, now or, while the broker is away, as soon as it is there.
+    async fn bind(
+        &self,
+        running: &Running,
+        mut to_bind: ToBind,
+        away: Option<Error>,
+    ) -> Result<()> {
+        for one in &mut to_bind.binders {
+            self.add_bindings(running, one)?;
+        }
+        let away = match away {
+            Some(error) => Some(error),
+            None => self.unless_away(to_bind.bind().await)?,
+        };
+        if let Some(error) = away {
+            let (interval, stopping) = (self.retry_interval(), running.stopping.clone());
+            running.tasks.spawn(async move {
+                tokio::select! {
+                    biased;
+                    () = stopping.cancelled() => {}
+                    () = to_bind.go_on(error, interval) => {}
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn add_bindings(&self, running: &Running, one: &mut OfBinder) -> Result<(), BindError> {
+        for output in running.bindings.outputs() {
+            let Some(config) = self.configured(output.name()) else {
+                continue;
+            };
+            if self.config.binder_of(config) == one.kind && config.producer.is_partitioned() {
+                one.outputs.push(Partitioned {
+                    output: Arc::clone(output),
+                    config: config.clone(),
+                    code: self.program.partition_code(&config.producer),
+                });
+            }
+        }
+        for input in running.bindings.inputs() {
+            let Some(config) = self.configured(&input.spec.binding) else {
+                continue;
+            };
+            if self.config.binder_of(config) == one.kind {
+                input.connect(Arc::new(self.pipeline(config, running)?));
+                if config.consumer.auto_startup {
+                    one.inputs.push(Arc::clone(input));
+                }
+            }
         }
         Ok(())
     }
@@ -280,7 +362,7 @@ impl Assembly {
             content_type: content_type(output),
             binder_kind: binder.kind(),
             producer_type: settings.producer_type,
-            partitioning: None,
+            partitioning: output.producer.is_partitioned().then(OnceLock::new),
             transaction: transaction.clone(),
             errors: ErrorHandlers::of(&self.program.error_handlers, output, Direction::Output),
             waiting: if settings.send_type == SendType::Async {
@@ -295,17 +377,6 @@ impl Assembly {
         };
         if settings.enabled {
             let producer = self.bind_producer(binder, output, transaction).await?;
-            if output.producer.is_partitioned() {
-                let queues = producer
-                    .partitions()
-                    .await
-                    .map_err(|source| BindError::Send {
-                        binding: output.name.clone(),
-                        source: Box::new(source),
-                    })?;
-                let code = self.program.partition_code(&output.producer);
-                parts.partitioning = Some(Partitioning::new(output, code, queues)?);
-            }
             parts.producer = Some(producer);
         }
         Ok(OutputBinding::new(parts))
@@ -371,35 +442,6 @@ impl Assembly {
     fn check_sources(&self, bindings: &Bindings) -> Result<(), BindError> {
         let mut sources = self.program.sources.iter();
         sources.try_for_each(|source| (source.check)(bindings))
-    }
-
-    async fn start_inputs(&self, running: &Running) -> Result<()> {
-        let mut starting = JoinSet::new();
-        for input in running.bindings.inputs() {
-            let Some(config) = self.configured(&input.spec.binding) else {
-                continue;
-            };
-            input.connect(Arc::new(self.pipeline(config, running)?));
-            if !config.consumer.auto_startup {
-                continue;
-            }
-            let input = Arc::clone(input);
-            starting.spawn(async move {
-                let result = input.start().await;
-                result.map_err(|source| BindError::Binder {
-                    binding: input.spec.binding.clone(),
-                    source,
-                })
-            });
-        }
-        let mut first = Ok(());
-        while let Some(joined) = starting.join_next().await {
-            let result = joined
-                .map_err(|source| Error::User(Box::new(source)))
-                .and_then(|bound| bound.map_err(Error::Bind));
-            first = first.and(result);
-        }
-        first
     }
 
     fn pipeline(&self, config: &BindingConfig, running: &Running) -> Result<Pipeline, BindError> {

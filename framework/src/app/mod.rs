@@ -11,6 +11,7 @@ mod assembly;
 mod builder;
 mod flags;
 mod handle;
+mod late;
 mod program;
 mod report;
 mod specs;

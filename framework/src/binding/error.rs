@@ -135,6 +135,12 @@ pub enum SendError {
         /// The output.
         binding: String,
     },
+    /// The broker has not been there since the application started, so that nobody knows the output's partitions.
+    #[error("output `{binding}` is not bound yet: the broker is away")]
+    NotBound {
+        /// The output.
+        binding: String,
+    },
     /// More sends are under way without anybody waiting than an output holds.
     #[error("{limit} sends of output `{binding}` are under way already")]
     TooManyInFlight {
@@ -165,7 +171,7 @@ impl SendError {
             | Self::Timeout { .. }
             | Self::NotStored { .. }
             | Self::PartitionMissing { .. } => true,
-            Self::TooManyInFlight { .. } => true,
+            Self::NotBound { .. } | Self::TooManyInFlight { .. } => true,
             Self::Broker { retryable, .. } => *retryable,
             Self::Shared(error) => error.is_retryable(),
             _ => false,

@@ -214,6 +214,11 @@ impl InputBinding {
         self.lock().sink = Some(sink);
     }
 
+    /// Says why the input waits to be started.
+    pub(crate) fn wait_because(&self, reason: &str) {
+        self.lock().error = Some(reason.to_owned());
+    }
+
     /// Starts the input unless it runs, is paused, or is disabled.
     pub(crate) async fn start(&self) -> Result<(), BinderError> {
         let _one_at_a_time = self.changing.lock().await;

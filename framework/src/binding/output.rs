@@ -230,7 +230,8 @@ pub(crate) struct OutputParts {
     pub(crate) binder_kind: &'static str,
     /// What the configuration makes of it.
     pub(crate) producer_type: ProducerType,
-    pub(crate) partitioning: Option<Partitioning>,
+    /// Present on partitioned outputs; empty until the partitions are counted.
+    pub(crate) partitioning: Option<OnceLock<Partitioning>>,
     /// The listener that makes the output transactional.
     pub(crate) transaction: Option<ListenerHandle>,
     /// Told of failed sends, as far as `waiting` says so.
@@ -306,6 +307,13 @@ impl OutputBinding {
     pub(crate) fn attach(&self, context: &Arc<AppContext>) {
         // Weak, because the context holds the bindings and so this output.
         self.context.get_or_init(|| Arc::downgrade(context));
+    }
+
+    /// Says how a partitioned output chooses partitions; once.
+    pub(crate) fn partition(&self, rule: Partitioning) {
+        if let Some(partitioning) = &self.parts.partitioning {
+            partitioning.get_or_init(|| rule);
+        }
     }
 
     pub(crate) async fn send(
@@ -478,6 +486,11 @@ impl OutputBinding {
         let Some(partitioning) = &self.parts.partitioning else {
             headers.remove(names::PARTITION_OVERRIDE);
             return Ok(Place::Any);
+        };
+        let Some(partitioning) = partitioning.get() else {
+            return Err(SendError::NotBound {
+                binding: self.name.clone(),
+            });
         };
         let partition = partitioning.partition(payload, headers)?;
         headers.remove(names::PARTITION_OVERRIDE);

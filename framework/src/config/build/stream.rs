@@ -15,6 +15,7 @@ pub(super) fn read(values: &Values, names: &[Named], config: &mut Config) {
     let mut positions = Positions::default();
     let mut stream = Reader::new(values, &mut positions).below(STREAM, None, "");
     stream.list("output-bindings", &mut config.output_bindings);
+    stream.duration("binding-retry-interval", &mut config.binding_retry_interval);
     config.default_binder = stream.optional_text("default-binder");
     binding(values, None, &mut config.binding_defaults);
     for (name, span) in active_names(names, BINDINGS) {

@@ -128,9 +128,8 @@ static APPLICATION: &[Row] = &[
             max: DAY,
         },
         "30s",
-        "Pause between attempts to bind.",
-    )
-    .later(),
+        "Longest pause between attempts to bind while the broker is away; 0: the first failure ends the start.",
+    ),
     Row::new(
         "instance-count",
         count(1),

@@ -13,6 +13,7 @@ mod own;
 mod rocketmq;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub use binding::{BackOff, BindingConfig, ConsumerConfig, ProducerConfig};
 pub use own::{
@@ -106,6 +107,9 @@ pub struct Config {
     pub output_bindings: Vec<String>,
     /// `spring.cloud.stream.default-binder`: the binder of bindings that name none. `None`: `rocketmq`.
     pub default_binder: Option<String>,
+    /// `spring.cloud.stream.binding-retry-interval` (default 30 s): the longest pause between attempts to bind while the
+    /// broker is away; zero: the first failure ends the start.
+    pub binding_retry_interval: Duration,
     /// `spring.cloud.stream.rocketmq.*`.
     pub rocketmq: RocketmqConfig,
     /// `bindery.embedded`: present when a name server and a broker run inside this process.
@@ -142,6 +146,7 @@ impl Default for Config {
             binding_defaults: BindingConfig::new("default", ""),
             output_bindings: Vec::new(),
             default_binder: None,
+            binding_retry_interval: Duration::from_secs(30),
             rocketmq: RocketmqConfig::default(),
             embedded: None,
             bindery: BinderyConfig::default(),
