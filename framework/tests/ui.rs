@@ -7,6 +7,6 @@
 mod expansion;
 
 #[test]
-fn wrong_uses_are_told_at_their_place() {
+fn l28_wrong_uses_are_told_at_their_place() {
     trybuild::TestCases::new().compile_fail("tests/ui/fail/*.rs");
 }

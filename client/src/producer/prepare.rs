@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_does_not_shrink_stays_as_it_is() {
+    async fn c26_a_body_that_does_not_shrink_stays_as_it_is() {
         let noise: Vec<u8> = (0..5000).map(|_| rand::random()).collect();
         let (body, flag) = compress(Bytes::from(noise.clone())).await;
         assert_eq!((&body[..], flag), (&noise[..], 0));

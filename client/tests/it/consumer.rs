@@ -137,7 +137,7 @@ struct Gate {
 }
 
 #[tokio::test]
-async fn the_position_never_passes_an_unfinished_message() {
+async fn c03_the_position_never_passes_an_unfinished_message() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     for number in 0..20 {
@@ -244,7 +244,7 @@ async fn failed_messages_are_sent_back_with_the_level_of_the_context() {
 }
 
 #[tokio::test]
-async fn a_message_that_nobody_takes_back_stays_unfinished_and_is_tried_again_here() {
+async fn c12_a_message_that_nobody_takes_back_stays_unfinished_and_is_tried_again_here() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     fake.topic("%RETRY%g", 1);
@@ -286,7 +286,7 @@ async fn a_message_that_nobody_takes_back_stays_unfinished_and_is_tried_again_he
 }
 
 #[tokio::test]
-async fn the_retry_topic_takes_what_the_broker_refuses_to_take_back() {
+async fn c12_the_retry_topic_takes_what_the_broker_refuses_to_take_back() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     fake.topic("%RETRY%g", 1);
@@ -350,7 +350,7 @@ async fn a_panicking_handler_is_a_failed_one() {
 }
 
 #[tokio::test]
-async fn a_handler_that_runs_too_long_has_its_message_sent_back_once() {
+async fn c13_a_handler_that_runs_too_long_has_its_message_sent_back_once() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     fake.store("t", "a", 0, "slow");
@@ -505,7 +505,7 @@ async fn a_correction_by_the_broker_moves_the_position_there() {
 }
 
 #[tokio::test]
-async fn a_broker_that_forgot_the_subscription_gets_a_heartbeat_at_once() {
+async fn c29_a_broker_that_forgot_the_subscription_gets_a_heartbeat_at_once() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     fake.store("t", "a", 0, "x");
@@ -529,7 +529,7 @@ async fn a_broker_that_forgot_the_subscription_gets_a_heartbeat_at_once() {
 }
 
 #[tokio::test]
-async fn queues_are_shared_and_inherited_without_a_double() {
+async fn c01_queues_are_shared_and_inherited_without_a_double() {
     let fake = Fake::start(&["a", "b"]).await;
     fake.topic("t", 4);
     let counts: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
@@ -588,7 +588,7 @@ async fn queues_are_shared_and_inherited_without_a_double() {
 }
 
 #[tokio::test]
-async fn a_slow_handler_of_the_old_owner_does_not_move_the_position_back() {
+async fn c04_a_slow_handler_of_the_old_owner_does_not_move_the_position_back() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     for number in 0..5 {
@@ -676,7 +676,7 @@ async fn after_a_broken_connection_a_higher_position_of_others_counts() {
 }
 
 #[tokio::test]
-async fn a_group_is_used_once_per_client() {
+async fn c11_a_group_is_used_once_per_client() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     let client = Client::start(fake.config()).unwrap();
@@ -763,7 +763,7 @@ fn orderly(log: &Log) -> Listener {
 }
 
 #[tokio::test]
-async fn a_lost_lock_stops_the_queue_and_what_still_runs_commits_nothing() {
+async fn c08_a_lost_lock_stops_the_queue_and_what_still_runs_commits_nothing() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     (0..5).for_each(|number| fake.store("t", "a", 0, &format!("m{number}")));
@@ -821,7 +821,7 @@ async fn a_lost_lock_stops_the_queue_and_what_still_runs_commits_nothing() {
 }
 
 #[tokio::test]
-async fn an_orderly_queue_is_handed_over_when_the_running_handler_has_ended() {
+async fn c08_an_orderly_queue_is_handed_over_when_the_running_handler_has_ended() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     (0..4).for_each(|number| fake.store("t", "a", 0, &format!("m{number}")));

@@ -278,7 +278,7 @@ async fn a_topic_comes_into_being_by_sending_to_it_and_is_consumed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_message_comes_within_a_second_of_the_start() {
+async fn c29_the_first_message_comes_within_a_second_of_the_start() {
     let Some(stage) = Stage::new("first", 4).await else {
         return;
     };
@@ -320,7 +320,7 @@ async fn the_first_message_comes_within_a_second_of_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn last_skips_what_was_sent_before_the_group() {
+async fn c06_last_skips_what_was_sent_before_the_group() {
     let Some(stage) = Stage::new("last", 2).await else {
         return;
     };
@@ -418,7 +418,7 @@ impl ConcurrentListener for Failing {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_message_is_retried_and_dead_lettered() {
+async fn c22_a_failing_message_is_retried_and_dead_lettered() {
     let Some(stage) = Stage::new("fail", 1).await else {
         return;
     };
@@ -524,7 +524,7 @@ async fn orderly_queues_keep_their_order_over_failures() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_orderly_message_that_fails_too_often_is_dead_lettered_and_the_queue_goes_on() {
+async fn c22_an_orderly_message_that_fails_too_often_is_dead_lettered_and_the_queue_goes_on() {
     let Some(stage) = Stage::new("odlq", 1).await else {
         return;
     };

@@ -146,7 +146,7 @@ async fn a_group_that_exists_is_moved_to_a_time_and_to_an_offset() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_condition_over_properties_filters_at_the_broker() {
+async fn c27_a_condition_over_properties_filters_at_the_broker() {
     let Some(stage) = Stage::new("sql", 2).await else {
         return;
     };

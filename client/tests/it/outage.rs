@@ -76,7 +76,7 @@ async fn advance_until(clock: &ManualClock, what: &str, condition: impl Fn() -> 
 }
 
 #[tokio::test]
-async fn a_broker_that_is_away_is_told_once_and_so_is_its_return() {
+async fn c24_a_broker_that_is_away_is_told_once_and_so_is_its_return() {
     let diary = Diary::default();
     let _here = tracing::subscriber::set_default(diary.clone());
     let mut fake = Fake::start(&["a", "b"]).await;

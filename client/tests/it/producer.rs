@@ -211,7 +211,7 @@ async fn a_topic_that_does_not_exist_takes_the_default_route() {
 }
 
 #[tokio::test]
-async fn without_name_servers_the_error_says_so() {
+async fn c19_without_name_servers_the_error_says_so() {
     let none = Producer::builder("pg")
         .name_servers("")
         .start()
@@ -238,7 +238,7 @@ async fn without_name_servers_the_error_says_so() {
 }
 
 #[tokio::test]
-async fn a_dead_name_server_costs_no_send() {
+async fn c19_a_dead_name_server_costs_no_send() {
     let fake = Fake::start(&["a"]).await;
     fake.topic("t", 1);
     let gone = std::net::TcpListener::bind("127.0.0.1:0")
@@ -383,7 +383,7 @@ async fn a_broker_hears_a_heartbeat_before_anything_else() {
 }
 
 #[tokio::test]
-async fn with_one_of_two_brokers_down_every_send_arrives_in_every_way() {
+async fn c15_with_one_of_two_brokers_down_every_send_arrives_in_every_way() {
     let mut fake = Fake::start(&["a", "b"]).await;
     fake.topic("t", 2);
     let producer = producer(&fake).await;
@@ -487,7 +487,7 @@ async fn a_silent_name_server_costs_no_more_than_the_sends_time() {
 }
 
 #[tokio::test]
-async fn a_dead_broker_is_left_out_for_a_while_when_that_is_wanted() {
+async fn c24_a_dead_broker_is_left_out_for_a_while_when_that_is_wanted() {
     let mut fake = Fake::start(&["a", "b"]).await;
     fake.topic("t", 1);
     fake.stop_broker("a").await;
@@ -571,7 +571,7 @@ async fn a_message_stored_less_safely_goes_to_another_broker_when_that_is_wanted
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_stops_amid_asynchronous_sends_costs_none_of_them() {
+async fn c15_a_broker_that_stops_amid_asynchronous_sends_costs_none_of_them() {
     let mut fake = Fake::start(&["a", "b"]).await;
     fake.topic("t", 4);
     let producer = producer(&fake).await;

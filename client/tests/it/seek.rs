@@ -81,7 +81,7 @@ fn young_topic(fake: &Fake) {
 }
 
 #[tokio::test]
-async fn last_and_time_mean_what_they_say_on_young_topics_unless_java_is_wanted() {
+async fn c06_last_and_time_mean_what_they_say_on_young_topics_unless_java_is_wanted() {
     for (from, java, first) in [
         (ConsumeFrom::Last, false, "new"),
         (ConsumeFrom::Timestamp(1002), false, "m2"),
@@ -134,7 +134,7 @@ async fn a_time_to_come_holds_for_a_queue_that_appears_too() {
 }
 
 #[tokio::test]
-async fn a_running_consumer_goes_back_to_a_time_at_once() {
+async fn c04_a_running_consumer_goes_back_to_a_time_at_once() {
     for model in [MessageModel::Clustering, MessageModel::Broadcasting] {
         let folder = tempfile::tempdir().unwrap();
         let fake = Fake::start(&["a"]).await;

@@ -333,7 +333,7 @@ async fn an_awaited_verdict_is_tried_again_and_a_lost_one_is_reported() {
 }
 
 #[tokio::test]
-async fn a_producer_that_has_sent_nothing_is_asked_by_every_broker() {
+async fn c20_a_producer_that_has_sent_nothing_is_asked_by_every_broker() {
     let fake = Fake::start(&["a", "b"]).await;
     fake.topic("t", 1);
     let script = Script::default();

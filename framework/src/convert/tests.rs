@@ -75,7 +75,7 @@ fn both_of_java_s_text_forms_are_read() {
 }
 
 #[test]
-fn bytes_travel_as_they_are_and_text_elsewhere_is_labelled_as_text() {
+fn l25_bytes_travel_as_they_are_and_text_elsewhere_is_labelled_as_text() {
     assert_eq!(
         encode(&Bytes::from_static(b"\x00\xff"), "application/x-own").0,
         Bytes::from_static(b"\x00\xff")

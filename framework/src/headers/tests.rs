@@ -183,3 +183,18 @@ fn an_answer_takes_over_what_is_absent_but_no_delay_and_no_facts() {
         .collect();
     assert_eq!(copied, [("a", "2"), ("TAGS", "in")]);
 }
+
+#[test]
+fn l26_names_travel_as_given_and_a_blank_value_is_left_out() {
+    let headers: Headers = [
+        ("orderId", "7"),
+        ("KEYS", "k"),
+        ("TAGS", "t"),
+        ("blank", " "),
+    ]
+    .into_iter()
+    .collect();
+    let out = headers.outgoing().unwrap();
+    assert_eq!(out.properties, [("orderId", "7")]);
+    assert_eq!((out.keys, out.tags), (Some("k"), Some("t")));
+}

@@ -146,7 +146,7 @@ async fn a_message_that_always_fails_comes_again_and_is_then_dead() {
 }
 
 #[tokio::test]
-async fn an_undecodable_payload_is_dead_at_once_and_never_handled() {
+async fn l25_an_undecodable_payload_is_dead_at_once_and_never_handled() {
     async fn handle(_: axum::Json<Order>, seen: State<Seen>) {
         seen.add("handled");
     }
@@ -163,7 +163,7 @@ async fn an_undecodable_payload_is_dead_at_once_and_never_handled() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_failure_and_the_input_goes_on() {
+async fn l27_a_panic_is_a_failure_and_the_input_goes_on() {
     async fn handle(order: axum::Json<Order>, redelivery: Redelivery, seen: State<Seen>) {
         seen.add(format!("{}.{}", order.id, redelivery.broker));
         assert!(

@@ -213,3 +213,46 @@ fn binders_must_exist() {
         ["error unknown-name there is no binder `rockmq` -> rocketmq",]
     );
 }
+
+#[test]
+fn l22_the_group_of_the_binding_is_the_one_that_counts_and_one_without_is_refused() {
+    let loaded = loaded(
+        "\
+spring:
+  application.name: shop
+  cloud.stream:
+    default.consumer.max-attempts: 1
+    bindings.in: { destination: t, group: own }
+    rocketmq.binder.group: other
+",
+    );
+    assert_eq!(loaded.config.bindings["in"].group.as_deref(), Some("own"));
+    let yaml = "spring.cloud.stream.bindings.in.destination: t\nspring.cloud.stream.rocketmq.binder.group: other\n";
+    assert_eq!(
+        told(LoadOptions::from_text(yaml), Some(&program(&["in"], &[]))),
+        ["error missing 1:30 input `in` has no group"]
+    );
+}
+
+#[test]
+fn l23_placeholders_are_resolved_in_every_text_and_a_missing_one_stops_the_start() {
+    let yaml = |tags: &str| {
+        format!(
+            "\
+spring.cloud.stream:
+  default.consumer.max-attempts: 1
+  bindings.in: {{ destination: \"${{TOPIC:orders}}\", group: g }}
+  rocketmq.bindings.in.consumer.subscription: \"{tags}\"
+"
+        )
+    };
+    let loaded = loaded(&yaml("${TAGS:paid} || sent"));
+    assert_eq!(loaded.config.bindings["in"].destination, "orders");
+    let consumer = &loaded.config.rocketmq.binding("in").consumer;
+    assert_eq!(
+        consumer.subscription,
+        crate::config::Subscription::Tags("paid || sent".to_owned())
+    );
+    let told = told_of(&yaml("${TAGS} || sent"));
+    assert!(told.len() == 1 && told[0].contains("TAGS"), "{told:?}");
+}
