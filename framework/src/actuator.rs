@@ -298,7 +298,7 @@ fn channel(binding: &BindingConfig) -> Value {
         json!(own.default_retryable),
     );
     let producer = &binding.producer;
-    let mut produces = serde_json::Map::new();
+    let mut sending = serde_json::Map::new();
     let texts = [
         ("partitionKeyExpression", &producer.partition_key_expression),
         (
@@ -313,13 +313,13 @@ fn channel(binding: &BindingConfig) -> Value {
     ];
     for (name, text) in texts {
         if let Some(text) = text {
-            produces.insert(name.to_owned(), json!(text));
+            sending.insert(name.to_owned(), json!(text));
         }
     }
     if let Some(count) = producer.partition_count {
-        produces.insert("partitionCount".to_owned(), json!(count));
+        sending.insert("partitionCount".to_owned(), json!(count));
     }
-    for (name, section) in [("consumer", consumer), ("producer", produces)] {
+    for (name, section) in [("consumer", consumer), ("producer", sending)] {
         if !section.is_empty() {
             fields.insert(name.to_owned(), Value::Object(section));
         }

@@ -172,7 +172,9 @@ fn nearby(
     }
     let my_room = room_of_member(me);
     let mut mine = Vec::new();
-    if let (Some(_), Some(near)) = (&my_room, queues_of.remove(&my_room)) {
+    if my_room.is_some()
+        && let Some(near) = queues_of.remove(&my_room)
+    {
         let neighbours = members_of.get(&my_room).map_or(&[][..], Vec::as_slice);
         mine = inner.allocate(&near, neighbours, me);
     }

@@ -113,11 +113,7 @@ impl Assembly {
     /// The configured bindings that the program receives from and sends to.
     fn used(&self) -> (Vec<BindingConfig>, Vec<BindingConfig>) {
         let usage = self.program.usage();
-        let find = |declared: &[crate::config::DeclaredBinding]| {
-            let names: BTreeSet<&str> = declared
-                .iter()
-                .map(|binding| binding.name.as_str())
-                .collect();
+        let find = |names: BTreeSet<&str>| {
             let configured = names.into_iter().filter_map(|name| self.configured(name));
             configured
                 .map(|binding| (binding.name.clone(), binding.clone()))
@@ -125,7 +121,14 @@ impl Assembly {
                 .into_values()
                 .collect()
         };
-        (find(&usage.inputs), find(&usage.outputs))
+        let inputs = usage.inputs.iter().map(|one| one.name.as_str());
+        let outputs = usage.outputs.iter().map(|one| one.name.as_str());
+        // Those too that only the file names, for the bridge and for error handlers.
+        let listed = self.config.output_bindings.iter().map(String::as_str);
+        (
+            find(inputs.collect()),
+            find(outputs.chain(listed).collect()),
+        )
     }
 
     /// The exact name, else the one that differs in case only; the configuration's check has refused everything else.

@@ -26,7 +26,7 @@ pub(crate) struct Program {
     pub(crate) listeners: Vec<Listening>,
     /// What is put around every transaction listener.
     pub(crate) around_listeners: Around,
-    pub(super) error_handlers: Vec<ErrorHandler>,
+    pub(crate) error_handlers: Vec<ErrorHandler>,
     pub(super) key_extractors: Vec<Named<KeyExtractor>>,
     pub(super) partition_selectors: Vec<Named<PartitionSelector>>,
 }

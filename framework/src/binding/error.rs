@@ -170,8 +170,9 @@ impl SendError {
             | Self::Connect(_)
             | Self::Timeout { .. }
             | Self::NotStored { .. }
-            | Self::PartitionMissing { .. } => true,
-            Self::NotBound { .. } | Self::TooManyInFlight { .. } => true,
+            | Self::PartitionMissing { .. }
+            | Self::NotBound { .. }
+            | Self::TooManyInFlight { .. } => true,
             Self::Broker { retryable, .. } => *retryable,
             Self::Shared(error) => error.is_retryable(),
             _ => false,

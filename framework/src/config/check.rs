@@ -103,6 +103,7 @@ pub(crate) fn add_declared(config: &mut Config, usage: &Usage) {
         let mut binding = config.binding_defaults.clone();
         binding.name.clone_from(&declared.name);
         binding.destination.clone_from(&declared.name);
+        binding.positions.inherit();
         binding.positions.set_section(declared.span());
         config.bindings.insert(declared.name.clone(), binding);
     }

@@ -12,8 +12,7 @@ use super::{
     told::Told,
     typed::{BindingConfig, Config},
 };
-use crate::error_handler::channels;
-use crate::registry::Direction;
+use crate::error_handler::is_of;
 
 /// One key that names code.
 struct Kind {
@@ -109,14 +108,11 @@ fn known(
 /// Error handlers that are for no binding there is: they would never be called.
 pub(super) fn error_handlers(config: &Config, usage: &Usage, report: &mut Vec<Diagnostic>) {
     for declared in &usage.error_handlers {
-        let is_meant = |binding: &BindingConfig| {
-            binding.name.eq_ignore_ascii_case(&declared.name)
-                || [Direction::Input, Direction::Output]
-                    .into_iter()
-                    .flat_map(|direction| channels(binding, direction))
-                    .any(|channel| channel == declared.name)
-        };
-        if config.bindings.values().any(is_meant) {
+        if config
+            .bindings
+            .values()
+            .any(|binding| is_of(&declared.name, binding))
+        {
             continue;
         }
         let known = config.bindings.keys().map(String::as_str);

@@ -254,6 +254,7 @@ fn allocation(
     report: &mut Vec<Diagnostic>,
 ) {
     const KEY: &str = "allocate-message-queue-strategy";
+    const DEFAULT_PLACES: usize = 10;
     let (consumer, positions) = (&rocketmq.consumer, &rocketmq.positions);
     for (key, word, strategy) in [
         (
@@ -270,7 +271,9 @@ fn allocation(
     ] {
         let chosen = consumer.allocate_strategy == strategy;
         let place = positions.of(&format!("consumer.{key}"));
-        if let (Some(span), false) = (place, chosen)
+        // The default, written down, asks for nothing.
+        let idle = key == "virtual-nodes" && consumer.virtual_nodes == DEFAULT_PLACES;
+        if let (Some(span), false) = (place, chosen || idle)
             && !told.explains(binding, KEY)
         {
             let message = format!("`{key}` needs `{KEY}: {word}`");

@@ -11,8 +11,9 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::run::is_of;
 use super::{ErrorAction, Failure, FailureContext, FromFailure, IntoErrorAction};
-use crate::config::DeclaredBinding;
+use crate::config::{BindingConfig, DeclaredBinding};
 use crate::handler::{BoxFuture, HandlerFailure, Requirement};
 use crate::registry::{ErrorHandlerDescriptor, ErrorTarget};
 
@@ -104,6 +105,17 @@ impl ErrorHandler {
         &self.target
     }
 
+    /// Whether there are bindings whose failures may be meant for it.
+    pub(crate) fn concerns(&self, bindings: &[BindingConfig]) -> bool {
+        match &self.target {
+            Target::Default => true,
+            Target::Binding(target) => bindings.iter().any(|binding| is_of(target, binding)),
+            Target::Named => bindings
+                .iter()
+                .any(|binding| binding.error_handler.as_deref() == Some(&*self.name)),
+        }
+    }
+
     pub(crate) fn requirements(&self) -> &[Requirement] {
         &self.requires
     }
@@ -193,7 +205,7 @@ impl OnError {
 
     /// Takes only failures whose error is, or was caused by, an `E`.
     pub fn only<E: Error + 'static>(mut self) -> Self {
-        self.matches = Some(|error| error.is::<E>());
+        self.matches = Some(<dyn Error + 'static>::is::<E>);
         self
     }
 

@@ -22,4 +22,4 @@ pub use failure::{Failure, FailureContext, FromFailure};
 pub use handler::{CallableOnFailure, ErrorCallFn, ErrorHandler, ErrorHandlerResult, OnError};
 
 pub(crate) use handler::Target;
-pub(crate) use run::{ErrorHandlers, Outcome, channels};
+pub(crate) use run::{ErrorHandlers, Outcome, is_of};

@@ -107,7 +107,7 @@ fn for_failure<'a>(handlers: &'a [ErrorHandler], failure: &Failure) -> Vec<&'a E
 }
 
 /// The names under which Spring Cloud Stream 3 publishes the failures of a binding.
-pub(crate) fn channels(binding: &BindingConfig, direction: Direction) -> Vec<String> {
+pub(super) fn channels(binding: &BindingConfig, direction: Direction) -> Vec<String> {
     let destinations = binding.destinations();
     match (direction, &binding.group) {
         (Direction::Input, Some(group)) => destinations
@@ -118,6 +118,15 @@ pub(crate) fn channels(binding: &BindingConfig, direction: Direction) -> Vec<Str
             .map(|destination| format!("{destination}.errors"))
             .collect(),
     }
+}
+
+/// Whether a handler's target is this binding, by its name or one of its channels.
+pub(crate) fn is_of(target: &str, binding: &BindingConfig) -> bool {
+    target.eq_ignore_ascii_case(&binding.name)
+        || [Direction::Input, Direction::Output]
+            .into_iter()
+            .flat_map(|direction| channels(binding, direction))
+            .any(|channel| channel == target)
 }
 
 /// Runs one handler and its action; whether the failure is done with.

@@ -202,6 +202,9 @@ async fn every_handler_of_a_binding_sees_the_failure_and_one_is_enough_to_rethro
 
 #[tokio::test(start_paused = true)]
 async fn the_default_handler_is_for_what_no_own_handler_is_for() {
+    async fn other() -> Result<(), std::fmt::Error> {
+        Err(std::fmt::Error)
+    }
     let (own, default) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counted = |counter: &Arc<AtomicUsize>| {
         let counter = Arc::clone(counter);
@@ -224,9 +227,6 @@ async fn the_default_handler_is_for_what_no_own_handler_is_for() {
         (own.load(Ordering::Relaxed), default.load(Ordering::Relaxed)),
         (1, 0)
     );
-    async fn other() -> Result<(), std::fmt::Error> {
-        Err(std::fmt::Error)
-    }
     run(
         "",
         Handler::listen("input").to(other),

@@ -244,7 +244,13 @@ impl Recipe {
         };
         let names: Vec<String> = loaded.config.bindings.keys().cloned().collect();
         let only = self.only.clone();
-        builder = builder.select(move |registered| select(registered, &names, &only));
+        let bindings: Vec<_> = loaded.config.bindings.values().cloned().collect();
+        builder = builder.select(move |registered| {
+            select(registered, &names, &only);
+            registered
+                .error_handlers
+                .retain(|handler| handler.concerns(&bindings));
+        });
         let free = unused_outputs(loaded);
         let log = log.clone();
         builder = builder.adapt(move |program| {

@@ -1,6 +1,7 @@
 //! Parts of a test's view: other instances, queues, the actuator, outputs of the test's own.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
@@ -11,8 +12,9 @@ use tower::ServiceExt;
 use crate::AppHandle;
 use crate::actuator;
 use crate::binder::{Audience, Binder, ProducerSpec};
-use crate::binding::{OutputBinding, OutputParts, SendError};
-use crate::config::{BindingConfig, Config, Loaded};
+use crate::binding::{OutputBinding, OutputParts, SendError, Waiting};
+use crate::config::{BindingConfig, Config, Loaded, ProducerType};
+use crate::error_handler::ErrorHandlers;
 
 /// Bodies of the actuator are read up to this many bytes.
 const BODY_LIMIT: usize = 16 * 1024 * 1024;
@@ -93,8 +95,12 @@ pub(super) async fn open_output(
             .and_then(|text| text.parse().ok())
             .unwrap_or_default(),
         binder_kind: binder.kind(),
+        producer_type: ProducerType::Normal,
         partitioning: None,
         transaction: None,
+        errors: ErrorHandlers::default(),
+        waiting: Waiting::Alone,
+        grace: Duration::ZERO,
         producer: Some(producer),
     }))
 }

@@ -11,8 +11,8 @@ use tokio_util::task::TaskTracker;
 
 use super::board::{Board, Next, Seat, Taken};
 use crate::binder::{AssignedQueue, BinderError, ConsumerBinding, ConsumerSpec, Deliver};
-use bindery_client::Allocation;
 use crate::handler::Delivery;
+use bindery_client::Allocation;
 
 /// The workers of one input.
 pub(super) struct MemoryConsumer {

@@ -392,7 +392,8 @@ spring.cloud.stream.bindings.audit-log: { destination: audit, group: g }
 fn a_declared_binding_without_any_key_takes_its_name_as_topic_when_that_is_wanted() {
     let yaml = "\
 bindery.config.destination-from-name: true
-spring.cloud.stream.default: { group: g, consumer.max-attempts: 1 }
+spring.cloud.stream.default.consumer.max-attempts: 2
+spring.cloud.stream.bindings.orders-in.group: g
 ";
     let loaded = Config::load_for(
         LoadOptions::from_text(yaml),
@@ -402,7 +403,7 @@ spring.cloud.stream.default: { group: g, consumer.max-attempts: 1 }
     let of = |name: &str| &loaded.config.bindings[name];
     assert_eq!(of("orders-out").destination, "orders-out");
     assert_eq!(of("orders-in").destination, "orders-in");
-    assert_eq!(of("orders-in").group.as_deref(), Some("g"));
+    assert_eq!(of("orders-out").consumer.max_attempts, 2);
     let ungrouped = "bindery.config.destination-from-name: true\n";
     let told = told(
         LoadOptions::from_text(ungrouped),

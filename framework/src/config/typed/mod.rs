@@ -81,6 +81,13 @@ impl Positions {
             .next()
     }
 
+    /// Makes all keys those of a `default` section.
+    pub(crate) fn inherit(&mut self) {
+        self.keys
+            .values_mut()
+            .for_each(|position| position.inherited = true);
+    }
+
     pub(crate) fn set_section(&mut self, span: Span) {
         self.section = Some(span);
     }

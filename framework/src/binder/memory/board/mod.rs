@@ -30,8 +30,8 @@ use super::{DEFAULT_QUEUES, Outage};
 use crate::binder::{Access, AssignedQueue, Audience, ConsumerSpec, Order, Place, Resume, StartAt};
 use crate::binding::{SendError, SendReceipt};
 use crate::headers::Timing;
-use bindery_client::Allocation;
 use crate::pace::Pace;
+use bindery_client::Allocation;
 
 /// The broker's name in receipts and facts.
 pub(super) const BROKER: &str = "memory";
