@@ -3,12 +3,15 @@
 //! ```text
 //! changed ─▶ wait a while, so that one write serves many changes ─▶ blocking thread ─▶ file
 //! ```
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
-use bindery_protocol::message::PhysicalOffset;
+use bindery_protocol::{bodies::DelayOffsetTable, message::PhysicalOffset};
 use tokio::sync::oneshot;
 
-use crate::{state::Core, table::TableError, timer};
+use crate::{offset, state::Core, table::TableError, timer};
 
 /// A table with a file of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +21,18 @@ pub(crate) enum Kept {
     ConsumerOffsets,
     DelayOffsets,
     Timers,
+    PopOrders,
 }
 
 impl Kept {
     /// All of them, in the order they are written at the end.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Topics,
         Self::Groups,
         Self::ConsumerOffsets,
         Self::DelayOffsets,
         Self::Timers,
+        Self::PopOrders,
     ];
 
     async fn changed(self, core: &Core) {
@@ -40,6 +45,7 @@ impl Kept {
                 Some(timer) => timer.changed().await,
                 None => std::future::pending().await,
             },
+            Self::PopOrders => core.pop.orders.changed().await,
         }
     }
 
@@ -47,7 +53,8 @@ impl Kept {
     fn delay(self, core: &Core) -> Duration {
         match self {
             Self::Topics | Self::Groups => Duration::from_millis(500),
-            Self::ConsumerOffsets => {
+            // What is handed out in order belongs to the offsets.
+            Self::ConsumerOffsets | Self::PopOrders => {
                 Duration::from_millis(core.config.flush_consumer_offset_interval)
             }
             Self::DelayOffsets => Duration::from_millis(core.config.flush_delay_offset_interval),
@@ -57,39 +64,65 @@ impl Kept {
 
     /// Writes the table; waits for the disk.
     pub(crate) async fn write(self, core: &Arc<Core>) {
-        let content = match self {
-            Self::DelayOffsets => {
-                let Some(content) = core.schedule.take_unwritten() else {
-                    return;
-                };
-                // The file must not say "delivered" of what a loss of power could still take from the log.
-                if core.flushes_synchronously() {
-                    flushed(core, core.store.stats().max_physical_offset).await;
-                }
-                Some(content)
+        if self == Self::Timers {
+            if let Some(timer) = &core.timer {
+                timer::flush(core, timer).await;
             }
-            Self::Timers => {
-                if let Some(timer) = &core.timer {
-                    timer::flush(core, timer).await;
-                }
-                return;
-            }
-            _ => None,
+            return;
+        }
+        let Some(content) = self.content(core) else {
+            return;
         };
+        // The files must not say "delivered" or "handed out" of what a loss of power could still take from the log.
+        if !matches!(content, Content::Own) && core.flushes_synchronously() {
+            flushed(core, core.store.stats().max_physical_offset).await;
+        }
         let shared = core.clone();
         let written = tokio::task::spawn_blocking(move || -> Result<(), TableError> {
-            match (self, content) {
-                (Self::Topics, _) => shared.topics.table().persist(),
-                (Self::Groups, _) => shared.groups.table().persist(),
-                (Self::ConsumerOffsets, _) => shared.offsets.persist(),
-                (Self::DelayOffsets, Some(content)) => shared.schedule.write(&content),
-                (Self::DelayOffsets, None) | (Self::Timers, _) => Ok(()),
+            match (content, self) {
+                (Content::Offsets(content), _) => shared.offsets.write(&content),
+                (Content::Delays(content), _) => shared.schedule.write(&content),
+                (Content::Own, Self::Topics) => shared.topics.table().persist(),
+                (Content::Own, Self::Groups) => shared.groups.table().persist(),
+                (Content::Own, _) => shared.pop.orders.persist(shared.now(), |topic, group| {
+                    let topic = shared.topics.topic(topic)?;
+                    shared.groups.known(group).map(|_| topic.read_queue_nums)
+                }),
             }
         });
         match written.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(table = ?self, %error, "table not written"),
             Err(error) => tracing::error!(table = ?self, %error, "table not written"),
+        }
+    }
+}
+
+/// What is to be written.
+enum Content {
+    Offsets(offset::Content),
+    Delays(DelayOffsetTable),
+    /// What the table itself holds when it is written.
+    Own,
+}
+
+impl Kept {
+    /// What is to be written now; none when nothing changed.
+    fn content(self, core: &Core) -> Option<Content> {
+        match self {
+            Self::ConsumerOffsets => {
+                // Hand-outs before this end are in the table: none is between its note and its commit.
+                let _noted = core
+                    .pop
+                    .noting
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let log_end = core.store.stats().max_physical_offset;
+                core.offsets.take_unwritten(log_end).map(Content::Offsets)
+            }
+            Self::DelayOffsets => core.schedule.take_unwritten().map(Content::Delays),
+            Self::Timers => None,
+            Self::Topics | Self::Groups | Self::PopOrders => Some(Content::Own),
         }
     }
 }

@@ -10,7 +10,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use bindery_protocol::bodies::{ConsumerOffsetTable, DataVersion};
+use bindery_protocol::{
+    bodies::{ConsumerOffsetTable, DataVersion},
+    message::PhysicalOffset,
+};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -26,13 +29,17 @@ const LIGHT_FILE: &str = "lmqConsumerOffset.json";
 /// Either file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Content {
+pub(crate) struct Content {
     data_version: Option<DataVersion>,
     group_topic_map: BTreeMap<String, BTreeSet<String>>,
     offset_table: BTreeMap<String, ByQueue>,
     /// By `topic@group`, for groups named as light queues are: they have one queue.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     lmq_offset_table: BTreeMap<String, i64>,
+    /// Ours alone: everything that this broker commits by itself because of a message before this log offset, in bytes, is
+    /// in the table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_end: Option<i64>,
 }
 
 /// Which file keeps the offsets.
@@ -58,6 +65,8 @@ pub(crate) struct Offsets {
     kind: OffsetFile,
     version_step: u64,
     changed: Notify,
+    /// What the file said of the log when it was read.
+    loaded_log_end: Option<i64>,
 }
 
 struct State {
@@ -93,7 +102,12 @@ impl Offsets {
             // Light queues were switched on: Apache's broker would forget every offset here.
             loaded = load(&plain)?.1;
         }
-        let loaded = loaded.unwrap_or_default();
+        // Where there is no file, nothing that the log says is in the table.
+        let loaded = loaded.unwrap_or_else(|| Content {
+            log_end: Some(0),
+            ..Content::default()
+        });
+        let loaded_log_end = loaded.log_end;
         let mut committed = ByGroup::new();
         let light = loaded.lmq_offset_table.into_iter();
         let light = light.map(|(key, offset)| (key, ByQueue::from([(0, offset)])));
@@ -125,7 +139,14 @@ impl Offsets {
             kind,
             version_step: version_step.max(1),
             changed: Notify::new(),
+            loaded_log_end,
         })
+    }
+
+    /// Log offset in bytes up to which the file, when it was read, knew what the broker committed by itself; none when
+    /// another broker wrote it.
+    pub(crate) fn loaded_log_end(&self) -> Option<i64> {
+        self.loaded_log_end
     }
 
     /// The committed offset of a queue.
@@ -333,12 +354,20 @@ impl Offsets {
         self.changed.notified().await;
     }
 
-    /// Writes the file if something changed. Blocks on the disk.
-    pub(crate) fn persist(&self) -> Result<(), TableError> {
+    /// The file's content if it is no longer what is on the disk. `log_end` is the log's end before which no message waits
+    /// to be accounted for; the caller passes the content to [`Offsets::write`] once the log is as durable as it has to be.
+    pub(crate) fn take_unwritten(&self, log_end: PhysicalOffset) -> Option<Content> {
         if !std::mem::take(&mut self.state().dirty) {
-            return Ok(());
+            return None;
         }
-        let written = self.file.persist(&self.content());
+        let mut content = self.content();
+        content.log_end = Some(log_end.0);
+        Some(content)
+    }
+
+    /// Writes the file. Blocks on the disk.
+    pub(crate) fn write(&self, content: &Content) -> Result<(), TableError> {
+        let written = self.file.persist(content);
         if written.is_err() {
             self.touch(&mut self.state());
         }
@@ -387,8 +416,12 @@ mod tests {
         let offsets = Offsets::open(dir.path(), OffsetFile::Plain, 500).unwrap();
         offsets.commit("g", "T", 3, 42, 1);
         offsets.commit("g", "%RETRY%g", 0, 7, 1);
-        offsets.persist().unwrap();
+        let content = offsets.take_unwritten(PhysicalOffset(77)).unwrap();
+        offsets.write(&content).unwrap();
+        assert!(offsets.take_unwritten(PhysicalOffset(78)).is_none());
+        assert_eq!(offsets.loaded_log_end(), Some(0));
         let again = Offsets::open(dir.path(), OffsetFile::Plain, 500).unwrap();
+        assert_eq!(again.loaded_log_end(), Some(77));
         assert_eq!(again.committed("g", "T", 3), Some(42));
         assert_eq!(again.committed("g", "%RETRY%g", 0), Some(7));
         assert_eq!(again.committed("g", "T", 0), None);
@@ -399,11 +432,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let offsets = Offsets::open(dir.path(), OffsetFile::Plain, 500).unwrap();
         offsets.commit("g", "T", 3, 42, 1);
-        offsets.persist().unwrap();
+        let content = offsets.take_unwritten(PhysicalOffset(0)).unwrap();
+        offsets.write(&content).unwrap();
         let light = Offsets::open(dir.path(), OffsetFile::Light, 500).unwrap();
         assert_eq!(light.committed("g", "T", 3), Some(42));
         light.commit("%LMQ%g", "%LMQ%T", 0, 7, 1);
-        light.persist().unwrap();
+        let content = light.take_unwritten(PhysicalOffset(0)).unwrap();
+        light.write(&content).unwrap();
         let text = std::fs::read_to_string(dir.path().join(LIGHT_FILE)).unwrap();
         let file: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(file["lmqOffsetTable"]["%LMQ%T@%LMQ%g"], 7);

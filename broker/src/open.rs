@@ -15,6 +15,8 @@ use crate::{
     hold::Holds,
     lock::QueueLocks,
     offset::{OffsetFile, Offsets},
+    pop::{self, Door, Pop},
+    routes::Routes,
     schedule::Schedule,
     server::BrokerError,
     state::{self, Bell, Core},
@@ -47,10 +49,12 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         config.delay_offset_update_version_step,
     )?);
     let arrived = Arc::new(timer::Arrived::default());
+    let door = Arc::new(Door::new(&config));
     let bell = Arc::new(Bell {
         holds: holds.clone(),
         schedule: schedule.clone(),
         timer: arrived.clone(),
+        door: door.clone(),
     });
     // The store first: it alone notices that another process works in the folder.
     let store = Store::open(store_config(&config, levels.clone(), address)?, bell)?;
@@ -66,7 +70,9 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         OffsetFile::Plain
     };
     let offsets = Offsets::open(&folder, file, config.consumer_offset_update_version_step)?;
+    let popping = Pop::open(&folder, &config, door)?;
     store.start()?;
+    pop::recover(&store, &offsets, &config);
     let timer = if config.timer_wheel_enable {
         Some(Arc::new(timer::open(&config, &store, arrived)?))
     } else {
@@ -97,6 +103,8 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         schedule,
         timer,
         transactions,
+        pop: popping,
+        routes: Routes::default(),
         levels,
         cleaning: Notify::new(),
     }))

@@ -11,6 +11,7 @@ use bindery_protocol::{
     codes::{RequestCode, ResponseCode},
     frame::{HeaderError, Reply},
     message::record::RecordError,
+    pop::ReceiptError,
 };
 use bindery_remoting::RemotingError;
 
@@ -89,7 +90,7 @@ pub(crate) enum Refusal {
         producer: SocketAddr,
     },
     #[error(
-        "queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{queues}] consumer:[{consumer}]"
+        "queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{queues}] consumer:[/{consumer}]"
     )]
     PullQueue {
         queue_id: i32,
@@ -103,6 +104,56 @@ pub(crate) enum Refusal {
     NoFigure { name: String, key: String },
     #[error("THe consumer group <{group}> not exist")]
     NothingToReset { group: String },
+    #[error("the broker[{broker}] pop message is timeout too much")]
+    PopTooLate { broker: String },
+    #[error("the broker[{broker}] pop message is forbidden")]
+    PopForbidden { broker: String },
+    #[error("the broker[{broker}] pop message's num is greater than 32")]
+    PopTooMany { broker: String },
+    #[error("the broker[{broker}] pop message is forbidden because timerWheelEnable is false")]
+    PopWithoutTimer { broker: String },
+    #[error("invisibleTime is longer than the {longest} ms of timerMaxDelaySec")]
+    HiddenTooLong { longest: u64 },
+    #[error("the broker[{broker}] peeking message is forbidden")]
+    PeekForbidden { broker: String },
+    #[error("the topic[{topic}] peeking message is forbidden")]
+    TopicNotPeekable { topic: String },
+    #[error(
+        "queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{queues}] consumer:[/{consumer}]"
+    )]
+    AckQueue {
+        queue_id: i32,
+        topic: String,
+        queues: i32,
+        consumer: SocketAddr,
+    },
+    #[error("offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{min}~{max}")]
+    AckOutside {
+        topic: String,
+        queue_id: i32,
+        offset: i64,
+        min: i64,
+        max: i64,
+    },
+    #[error("offset is illegal, key:{key}, old:{before}, commit:{offset}, next:-1, /{consumer}")]
+    AckNotHandedOut {
+        key: String,
+        before: i64,
+        offset: i64,
+        consumer: SocketAddr,
+    },
+    #[error("{0}")]
+    Receipt(#[from] ReceiptError),
+    #[error(
+        "there is no revive queue {revive_queue}, this broker has {queues}: the receipt is not one of its own"
+    )]
+    ReviveQueue { revive_queue: i32, queues: i32 },
+    #[error("retry topic is not allowed to set mode")]
+    RetryTopicMode,
+    #[error("topic[{topic}] not exist")]
+    ModeTopicUnknown { topic: String },
+    #[error("subscription group does not exist")]
+    ModeGroupUnknown,
     #[error("batch request does not support retry group {topic}")]
     BatchToRetry { topic: String },
     #[error("a batch holds ordinary messages only, this one has {what}")]
@@ -281,6 +332,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// The code clients act on.
+    #[expect(clippy::too_many_lines, reason = "a flat table")]
     pub(crate) fn code(&self) -> ResponseCode {
         match self {
             Self::Header(_)
@@ -296,6 +348,9 @@ impl Refusal {
             | Self::TimerCheckPoint
             | Self::TimerMetrics
             | Self::RecallFailed { .. }
+            | Self::PopWithoutTimer { .. }
+            | Self::Receipt(_)
+            | Self::ReviveQueue { .. }
             | Self::HalfMissing
             | Self::TransactionGroup
             | Self::TransactionTableOffset
@@ -332,6 +387,8 @@ impl Refusal {
             | Self::BatchTopicTooLong { .. }
             | Self::MessageIllegal { .. }
             | Self::Timing(TimingError::Illegal { .. })
+            | Self::AckQueue { .. }
+            | Self::AckNotHandedOut { .. }
             | Self::Batch(_) => ResponseCode::MESSAGE_ILLEGAL,
             Self::NotServing | Self::RecallClosed | Self::StoreUnavailable { .. } => {
                 ResponseCode::SERVICE_NOT_AVAILABLE
@@ -343,14 +400,21 @@ impl Refusal {
             | Self::TopicForbidden { .. }
             | Self::TransactionRefused { .. }
             | Self::GroupForbidden { .. }
+            | Self::PopForbidden { .. }
+            | Self::PeekForbidden { .. }
+            | Self::TopicNotPeekable { .. }
+            | Self::RetryTopicMode
             | Self::TopicNotReadable { .. }
             | Self::TopicNotWritable { .. }
             | Self::BroadcastForbidden { .. }
             | Self::ReadingForbidden { .. }
             | Self::LitePullOff => ResponseCode::NO_PERMISSION,
+            Self::PopTooLate { .. } => ResponseCode::POLLING_TIMEOUT,
+            Self::AckOutside { .. } => ResponseCode::NO_MESSAGE,
             Self::TopicUnknown { .. }
             | Self::OffsetTopicUnknown { .. }
-            | Self::RecallTopicUnknown { .. } => ResponseCode::TOPIC_NOT_EXIST,
+            | Self::RecallTopicUnknown { .. }
+            | Self::ModeTopicUnknown { .. } => ResponseCode::TOPIC_NOT_EXIST,
             Self::QueryEmpty | Self::OffsetNotFoundNoZero | Self::OffsetNotFound => {
                 ResponseCode::QUERY_NOT_FOUND
             }
@@ -362,12 +426,15 @@ impl Refusal {
             Self::SubscriptionOld => ResponseCode::SUBSCRIPTION_NOT_LATEST,
             Self::SendGroupUnknown { .. }
             | Self::GroupUnknown { .. }
-            | Self::OffsetGroupUnknown { .. } => ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+            | Self::OffsetGroupUnknown { .. }
+            | Self::ModeGroupUnknown => ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
             Self::TopicName(_)
             | Self::LightQueueName { .. }
             | Self::SystemTopic { .. }
             | Self::SendQueue { .. }
             | Self::PullQueue { .. }
+            | Self::PopTooMany { .. }
+            | Self::HiddenTooLong { .. }
             | Self::GroupName(_)
             | Self::GroupTooLong { .. }
             | Self::QueueCount { .. }

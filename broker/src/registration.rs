@@ -42,7 +42,7 @@ enum RegistrationError {
 }
 
 /// Name servers ask nothing of a broker yet.
-struct NothingServed;
+pub(crate) struct NothingServed;
 
 impl Service for NothingServed {
     fn request(&self, _: &Connection, frame: Frame, responder: Responder) {

@@ -21,7 +21,7 @@ use crate::{
     cleaning,
     config::BrokerConfig,
     keep::{self, Kept},
-    open,
+    open, pop,
     processor::{self, Exchange},
     refusal::Refusal,
     registration, schedule,
@@ -266,6 +266,20 @@ fn run_tasks(core: &Arc<Core>) {
             processor::pull::again(&again, held, wake);
         },
     ));
+    let again = core.clone();
+    core.tasks.spawn(core.pop.door.pops.clone().run(
+        core.clock.clone(),
+        core.stop.clone(),
+        move |held| processor::pop::again(&again, held),
+    ));
+    let again = core.clone();
+    core.tasks.spawn(core.pop.door.notifications.clone().run(
+        core.clock.clone(),
+        core.stop.clone(),
+        move |held| processor::notification::again(&again, held),
+    ));
+    core.tasks.spawn(pop::buffer::run(core.clone()));
+    core.tasks.spawn(pop::revive::run(core.clone()));
     core.tasks.spawn(schedule::run(core.clone()));
     if let Some(timer) = &core.timer {
         core.tasks.spawn(timer::run(core.clone(), timer.clone()));

@@ -22,7 +22,9 @@ use crate::{
     hold::Holds,
     lock::QueueLocks,
     offset::Offsets,
+    pop::{Door, Pop},
     processor::pull::HeldPull,
+    routes::Routes,
     schedule::Schedule,
     stats::Stats,
     store::{Arrivals, LiveLevels, Store},
@@ -54,6 +56,8 @@ pub(crate) struct Core {
     /// Timer messages, unless they are switched off.
     pub(crate) timer: Option<Arc<Timer>>,
     pub(crate) transactions: Transactions,
+    pub(crate) pop: Pop,
+    pub(crate) routes: Routes,
     pub(crate) levels: LiveLevels,
     pub(crate) stats: Stats,
     pub(crate) ids: UniqueIdGenerator,
@@ -133,6 +137,7 @@ pub(crate) struct Bell {
     pub(crate) holds: Arc<Holds<HeldPull>>,
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) timer: Arc<Arrived>,
+    pub(crate) door: Arc<Door>,
 }
 
 impl Arrivals for Bell {
@@ -149,5 +154,7 @@ impl Arrivals for Bell {
             .arrived(topic, queue_id, after.0, tags_code, properties);
         self.schedule.arrived(topic, queue_id);
         self.timer.arrived(topic);
+        self.door
+            .arrived(topic, queue_id, after, tags_code, properties);
     }
 }

@@ -3,6 +3,7 @@
 //! Everything else Apache `RocketMQ` 5.3.3 knows is listed in `other_keys.txt`, accepted, kept and returned.
 use std::{net::SocketAddr, path::PathBuf};
 
+use bindery_protocol::bodies::RequestMode;
 use bindery_remoting::Clock;
 
 use super::{BrokerRole, FlushDiskType, Hours, Percent, defaults, value::Value};
@@ -164,6 +165,54 @@ keys! {
     allow_recall_when_broker_not_writeable: bool = true, "allowRecallWhenBrokerNotWriteable";
     /// Queues of the topic in which POP keeps its state; default 8.
     revive_queue_num: i32 = 8, "reviveQueueNum";
+    /// Most pops that wait for one topic, group and queue; one more is answered 209; default 1024.
+    pop_polling_size: usize = 1024, "popPollingSize";
+    /// Most different topics, groups and queues that pops wait for; one more is answered 209; default 100000.
+    pop_polling_map_size: usize = 100_000, "popPollingMapSize";
+    /// Most pops that wait at a time; one more is answered 209; default 100000.
+    max_pop_polling_size: usize = 100_000, "maxPopPollingSize";
+    /// Every so many messages of a queue wake a waiting pop whatever its filter; 0 for never; default 800.
+    pop_long_polling_force_notify_interval: u64 = 800, "popLongPollingForceNotifyInterval";
+    /// Percent of pops that look into the retry topic first, the others last; default 20.
+    pop_from_retry_probability: i32 = 20, "popFromRetryProbability";
+    /// Whether popped messages come back through `%RETRY%group+topic` instead of `%RETRY%group_topic`; default false.
+    enable_retry_topic_v2: bool = false, "enableRetryTopicV2";
+    /// Whether pops then read `%RETRY%group_topic` as well; default true.
+    retrieve_message_from_pop_retry_topic_v1: bool = true, "retrieveMessageFromPopRetryTopicV1";
+    /// Whether popped messages that came back show their retry topic instead of their own; default false.
+    pop_response_return_actual_retry_topic: bool = false, "popResponseReturnActualRetryTopic";
+    /// Whether a popping group that wants the newest messages gets all of a topic that is in memory still; default true.
+    init_pop_offset_by_check_msg_in_mem: bool = true, "initPopOffsetByCheckMsgInMem";
+    /// Whether a queue is no longer popped while `popInflightMessageThreshold` of its messages are out; default false.
+    enable_pop_message_threshold: bool = false, "enablePopMessageThreshold";
+    /// Messages of a queue that may be out at a time under `enablePopMessageThreshold`; default 10000.
+    pop_inflight_message_threshold: u64 = 10_000, "popInflightMessageThreshold";
+    /// Whether hand-outs are kept in memory first, and never written when they are acknowledged soon; default false.
+    enable_pop_buffer_merge: bool = false, "enablePopBufferMerge";
+    /// Milliseconds a hand-out stays in memory; default 10000.
+    pop_ck_stay_buffer_time: i64 = 10_000, "popCkStayBufferTime";
+    /// Milliseconds before its messages come again at which a hand-out leaves memory; default 3000.
+    pop_ck_stay_buffer_time_out: i64 = 3000, "popCkStayBufferTimeOut";
+    /// Most hand-outs in memory; the others are written; default 200000.
+    pop_ck_max_buffer_size: usize = 200_000, "popCkMaxBufferSize";
+    /// Most hand-outs of one queue in memory; the others are written; default 20000.
+    pop_ck_offset_max_queue_size: usize = 20_000, "popCkOffsetMaxQueueSize";
+    /// Whether acks of a hand-out that leaves memory are written as one message; default false.
+    enable_pop_batch_ack: bool = false, "enablePopBatchAck";
+    /// Milliseconds between two looks at what came into the revive topic; default 1000.
+    revive_interval: u64 = 1000, "reviveInterval";
+    /// Milliseconds an ack waits in memory for the hand-out it belongs to; default 180000.
+    revive_ack_wait_ms: u64 = 180_000, "reviveAckWaitMs";
+    /// Whether a popped message that could not come back 17 times is given up; default false.
+    skip_when_ck_re_put_reach_max_times: bool = false, "skipWhenCKRePutReachMaxTimes";
+    /// How a group gets messages for which nothing was set (401): `PULL` or `POP`; default `PULL`.
+    default_message_request_mode: RequestMode = RequestMode::Pull, "defaultMessageRequestMode";
+    /// With how many members a popping member shares its queues when nothing was set; 0 and less with all; default −1.
+    default_pop_share_queue_num: i32 = -1, "defaultPopShareQueueNum";
+    /// Whether the broker shares queues out when a consumer asks (400); otherwise each gets all; default true.
+    server_load_balancer_enable: bool = true, "serverLoadBalancerEnable";
+    /// Milliseconds for which routes of topics are kept that were asked for to share queues out; default 30000.
+    load_balance_poll_name_server_interval: u64 = 30_000, "loadBalancePollNameServerInterval";
     /// What this broker is to others of its name; default `ASYNC_MASTER`.
     broker_role: BrokerRole = BrokerRole::AsyncMaster, "brokerRole";
     /// Port for slaves; 0 (default) takes the listening port + 1.

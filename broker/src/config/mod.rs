@@ -46,6 +46,9 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("rocksdbCQDoubleWriteEnable", "true"),
     ("coldDataFlowControlEnable", "true"),
     ("coldDataScanEnable", "true"),
+    ("popConsumerKVServiceEnable", "true"),
+    ("popConsumerFSServiceInit", "false"),
+    ("popConsumerKVServiceInit", "true"),
 ];
 
 /// Why a configuration file can't be used.

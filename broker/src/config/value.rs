@@ -1,6 +1,8 @@
 //! How one configuration value is read from text and written back.
 use std::{fmt::Display, path::PathBuf};
 
+use bindery_protocol::bodies::RequestMode;
+
 /// A type that a key of `broker.conf` may have.
 pub(super) trait Value: Sized {
     /// What a reader of an error message should have written.
@@ -162,6 +164,20 @@ impl Value for Hours {
     fn render(&self) -> String {
         let hours: Vec<_> = self.0.iter().map(|hour| format!("{hour:02}")).collect();
         hours.join(";")
+    }
+}
+
+impl Value for RequestMode {
+    const EXPECTED: &'static str = "`PULL` or `POP`";
+    fn parse(text: &str) -> Option<Self> {
+        match text.trim() {
+            "PULL" => Some(Self::Pull),
+            "POP" => Some(Self::Pop),
+            _ => None,
+        }
+    }
+    fn render(&self) -> String {
+        self.name().to_owned()
     }
 }
 

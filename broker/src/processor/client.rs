@@ -150,6 +150,7 @@ pub(super) fn check_config(core: &Core, _: &Connection, frame: &Frame) -> Answer
 /// A connection ended, or its client has been silent for too long.
 pub(crate) fn gone(core: &Core, id: ConnectionId) {
     core.holds.forget(id);
+    crate::pop::forget_connection(core, id);
     for group in core.clients.disconnected(id) {
         notify(core, &group);
     }

@@ -7,6 +7,8 @@
 //! Result<Reply, Refusal> ─▶ Responder
 //! ```
 mod absent;
+mod ack;
+mod assignment;
 mod batch;
 mod clean;
 pub(crate) mod client;
@@ -16,7 +18,10 @@ pub(crate) mod deposit;
 mod end_transaction;
 mod group;
 mod lock;
+pub(crate) mod notification;
 mod offset;
+mod peek;
+pub(crate) mod pop;
 mod progress;
 mod properties;
 pub(crate) mod pull;
@@ -51,6 +56,9 @@ pub(crate) struct Exchange {
     pub(crate) frame: Frame,
     pub(crate) responder: Responder,
 }
+
+/// Remark of answers that Apache's broker forgets to give one: it is the text its frames are made with.
+const NO_REMARK: &str = "not set any response code";
 
 type Answer = Result<Reply, Refusal>;
 
@@ -173,6 +181,16 @@ routes! {
     AUTH_GET_ACL => Operator Quick absent::refuse;
     AUTH_LIST_ACL => Operator Quick absent::refuse;
     GET_CONSUMER_RUNNING_INFO => Anyone Owned relay::running_info;
+    POP_MESSAGE => Anyone Owned pop::pop;
+    ACK_MESSAGE => Anyone Owned ack::ack;
+    BATCH_ACK_MESSAGE => Anyone Owned ack::batch_ack;
+    CHANGE_MESSAGE_INVISIBLETIME => Anyone Owned ack::change;
+    NOTIFICATION => Anyone Owned notification::notify;
+    POLLING_INFO => Anyone Quick notification::polling;
+    PEEK_MESSAGE => Anyone Quick peek::peek;
+    QUERY_ASSIGNMENT => Anyone Owned assignment::query;
+    SET_MESSAGE_REQUEST_MODE => Operator Worker assignment::set;
+    GET_ALL_MESSAGE_REQUEST_MODE => Anyone Quick assignment::all;
     CONSUME_MESSAGE_DIRECTLY => Operator Owned relay::consume_directly;
 }
 

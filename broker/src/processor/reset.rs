@@ -61,6 +61,7 @@ fn set_aside(
     let set = |(queue_id, offset)| {
         core.offsets.reset(group, topic, queue_id, offset);
         core.holds.disturb(topic, queue_id);
+        crate::pop::disturb_topic(core, topic);
         (queue(core, topic, queue_id), offset)
     };
     targets.into_iter().map(set).collect()

@@ -106,6 +106,7 @@ fn put(core: &Core, topic: TopicConfig) -> Result<(), Refusal> {
     core.topics.put(topic)?;
     // Queues that can no longer be read are waited for in vain.
     core.holds.disturb_topic(&name);
+    crate::pop::disturb_topic(core, &name);
     Ok(())
 }
 
@@ -165,6 +166,9 @@ pub(super) fn delete(core: &Core, _: &Connection, frame: &Frame) -> Answer {
             topic: name.to_owned(),
         });
     }
+    for retry in crate::pop::retry_topics_of(core, name) {
+        forget(core, &retry)?;
+    }
     forget(core, name)?;
     tracing::info!(topic = name, "topic deleted");
     Ok(Reply::ok())
@@ -186,6 +190,8 @@ fn forget(core: &Core, name: &str) -> Result<(), Refusal> {
     core.groups.forget_topic(name)?;
     core.holds.disturb_topic(name);
     core.stats.forget_topic(name);
+    core.pop.queues.forget(|topic, _| topic == name);
+    crate::pop::disturb_topic(core, name);
     Ok(())
 }
 

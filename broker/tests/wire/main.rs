@@ -15,6 +15,7 @@ mod fuzz;
 mod levels;
 mod limits;
 mod operators;
+mod pop;
 mod replies;
 mod restart;
 mod sending;

@@ -37,9 +37,9 @@ pub struct Checkpoint {
     /// Queue.
     #[serde(rename = "q")]
     pub queue_id: i32,
-    /// `pop_time` + `invisible_time`; derived, never read.
+    /// [`Checkpoint::revive_time`] as [`Checkpoint::hidden`] left it, for those who read the text; not looked at.
     #[serde(rename = "reviveTime")]
-    revive_time: i64,
+    pub written_revive_time: i64,
     /// Place in the revive topic; known to readers, written 0.
     #[serde(rename = "ro")]
     pub revive_offset: i64,
@@ -60,7 +60,7 @@ impl Checkpoint {
     pub fn hidden(mut self, pop_time: i64, invisible_time: i64) -> Self {
         self.pop_time = pop_time;
         self.invisible_time = invisible_time;
-        self.revive_time = self.revive_time();
+        self.written_revive_time = self.revive_time();
         self
     }
 
