@@ -55,9 +55,9 @@ impl Kept {
             Self::Topics | Self::Groups => Duration::from_millis(500),
             // What is handed out in order belongs to the offsets.
             Self::ConsumerOffsets | Self::PopOrders => {
-                Duration::from_millis(core.config.flush_consumer_offset_interval)
+                Duration::from_millis(core.live().flush_consumer_offset_interval)
             }
-            Self::DelayOffsets => Duration::from_millis(core.config.flush_delay_offset_interval),
+            Self::DelayOffsets => Duration::from_millis(core.live().flush_delay_offset_interval),
             Self::Timers => Duration::from_millis(core.config.timer_flush_interval_ms),
         }
     }

@@ -27,6 +27,7 @@ pub mod properties;
 mod refusal;
 mod registration;
 mod routes;
+mod replace;
 mod schedule;
 mod server;
 mod state;

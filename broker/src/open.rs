@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     client::Clients,
-    config::{BrokerConfig, FlushDiskType},
+    config::{BrokerConfig, FlushDiskType, Live},
     hold::Holds,
     lock::QueueLocks,
     offset::{OffsetFile, Offsets},
@@ -89,6 +89,7 @@ fn open_blocking(config: BrokerConfig, local: SocketAddr) -> Result<Arc<Core>, B
         workers: state::workers(),
         replies: state::slots(config.reply_thread_pool_queue_capacity),
         unsettled: Arc::default(),
+        changes: Live::new(config.clone(), clock.now_millis()),
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
         config,
@@ -201,7 +202,8 @@ fn light_queues(config: &BrokerConfig) -> Result<Option<usize>, BrokerError> {
     }
 }
 
-fn expiry(config: &BrokerConfig) -> Expiry {
+/// The rules of expiry that the configuration gives.
+pub(crate) fn expiry(config: &BrokerConfig) -> Expiry {
     Expiry {
         reserved: Duration::from_secs(config.file_reserved_time.saturating_mul(3600)),
         hours: config.delete_when.0.clone(),

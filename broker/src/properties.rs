@@ -94,22 +94,7 @@ impl Properties {
     /// # Errors
     /// When the file can't be read or holds a broken escape.
     pub fn read(path: &Path) -> Result<Self, PropertiesError> {
-        let bytes = std::fs::read(path).map_err(|source| PropertiesError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        match String::from_utf8(bytes) {
-            Ok(text) => Self::parse(&text),
-            Err(not_utf8) => {
-                let latin: String = not_utf8
-                    .as_bytes()
-                    .iter()
-                    .copied()
-                    .map(char::from)
-                    .collect();
-                Self::parse(&latin)
-            }
-        }
+        Self::parse(&read_text(path)?)
     }
 
     /// Reads a text.
@@ -117,7 +102,7 @@ impl Properties {
     /// # Errors
     /// When it holds a broken escape.
     pub fn parse(text: &str) -> Result<Self, PropertiesError> {
-        let mut lines = Lines { text, number: 0 };
+        let mut lines = Lines::of(text);
         let mut entries = Vec::new();
         while let Some(logical) = lines.logical() {
             let (key, value) = split(&logical.text);
@@ -236,6 +221,57 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (best.0 >= NEAR_ENOUGH).then_some(best.1)
 }
 
+/// Reads the text of a properties file: UTF-8, or else Latin-1.
+pub(crate) fn read_text(path: &Path) -> Result<String, PropertiesError> {
+    let bytes = std::fs::read(path).map_err(|source| PropertiesError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|not_utf8| {
+        let bytes = not_utf8.as_bytes().iter();
+        bytes.copied().map(char::from).collect()
+    }))
+}
+
+/// The text with the values of some keys replaced where they stand; those it lacks are added at its end. Everything
+/// else stays, comments too.
+pub(crate) fn amend<'a>(
+    text: &str,
+    values: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<String, PropertiesError> {
+    let values: Vec<(&str, &str)> = values.into_iter().collect();
+    let mut missing: Vec<bool> = vec![true; values.len()];
+    let (mut amended, mut copied) = (String::with_capacity(text.len()), 0);
+    let mut lines = Lines::of(text);
+    while let Some(logical) = lines.logical() {
+        let (key, _) = split(&logical.text);
+        let key = unescape(key).ok_or(PropertiesError::Escape { line: logical.line })?;
+        let Some(index) = values.iter().position(|(changed, _)| *changed == key) else {
+            continue;
+        };
+        missing[index] = false;
+        amended.push_str(&text[copied..logical.start]);
+        amended.push_str(&render([values[index]]));
+        copied = lines.position();
+    }
+    amended.push_str(&text[copied..]);
+    let end = amended
+        .strip_suffix("\r\n")
+        .or_else(|| amended.strip_suffix(['\n', '\r']));
+    // A last line that wants to go on would take in what is added: an empty one ends it.
+    let (ended, open) = (end.is_some(), goes_on(end.unwrap_or(&amended)));
+    if !ended && !amended.is_empty() {
+        amended.push('\n');
+    }
+    if open {
+        // Not behind a lone carriage return, of which it would make one end of a line.
+        amended.push(if amended.ends_with('\r') { '\r' } else { '\n' });
+    }
+    let added = values.iter().zip(missing).filter(|(_, missing)| *missing);
+    amended.push_str(&render(added.map(|(value, _)| *value)));
+    Ok(amended)
+}
+
 /// Writes entries in the form that [`Properties::parse`] and Java read back to the same, one a line.
 #[must_use]
 pub fn render<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
@@ -278,17 +314,34 @@ fn escape_into(text: &mut String, part: &str, position: Position) {
 /// Natural lines, joined to logical ones.
 struct Lines<'a> {
     text: &'a str,
+    /// Length of the whole text.
+    len: usize,
     /// Number of the line last taken, from 1.
     number: usize,
 }
 
 struct Logical {
     text: String,
+    /// Byte at which its first natural line begins.
+    start: usize,
     line: usize,
     column: usize,
 }
 
 impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Self {
+        Self {
+            text,
+            len: text.len(),
+            number: 0,
+        }
+    }
+
+    /// Bytes taken so far.
+    fn position(&self) -> usize {
+        self.len - self.text.len()
+    }
+
     /// The next line with its leading blanks.
     fn natural(&mut self) -> Option<&'a str> {
         if self.text.is_empty() {
@@ -307,6 +360,7 @@ impl<'a> Lines<'a> {
     /// The next logical line that holds an entry, without leading blanks.
     fn logical(&mut self) -> Option<Logical> {
         loop {
+            let begin = self.position();
             let natural = self.natural()?;
             let start = natural.trim_start_matches(is_blank);
             if start.is_empty() || start.starts_with(['#', '!']) {
@@ -315,6 +369,7 @@ impl<'a> Lines<'a> {
             let column = natural.chars().take_while(|c| is_blank(*c)).count() + 1;
             let mut logical = Logical {
                 text: start.to_owned(),
+                start: begin,
                 line: self.number,
                 column,
             };
@@ -405,6 +460,29 @@ mod tests {
 
     fn pair(text: &str) -> (String, String) {
         pairs(text).remove(0)
+    }
+
+    proptest! {
+        #[test]
+        fn amending_changes_what_it_should_and_nothing_else(
+            text in "[a-c=: #!\\\\\\n\\t\\r]{0,60}",
+            key in "[a-cx]{1,2}",
+            value in "[a-z =\\\\#é]{0,8}",
+        ) {
+            let amended = amend(&text, [(key.as_str(), value.as_str())]).unwrap();
+            let mut expected = pairs(&text);
+            let mut found = false;
+            for (known, old) in &mut expected {
+                if *known == key {
+                    found = true;
+                    old.clone_from(&value);
+                }
+            }
+            if !found {
+                expected.push((key, value));
+            }
+            prop_assert_eq!(pairs(&amended), expected);
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ use bindery_protocol::{
 use bindery_remoting::RemotingError;
 
 use crate::{
+    config::{ChangeError, LiveError},
+    properties::PropertiesError,
     store::{AppendError, Store, StoreError},
     table::TableError,
     timer::TimingError,
@@ -324,6 +326,12 @@ pub(crate) enum Refusal {
     BadText { what: &'static str, text: String },
     #[error("the record is not readable: {0}")]
     Record(#[from] RecordError),
+    #[error("the body is no properties text: {0}")]
+    Properties(#[source] PropertiesError),
+    #[error("the body is no UTF-8 text: {0}")]
+    Encoding(#[source] std::str::Utf8Error),
+    #[error("{0}")]
+    Config(#[from] LiveError),
     #[error("the broker can't keep the change: {0}")]
     Table(#[from] TableError),
     #[error("the store failed: {0}")]
@@ -439,7 +447,16 @@ impl Refusal {
             | Self::GroupTooLong { .. }
             | Self::QueueCount { .. }
             | Self::CommitOutside { .. }
-            | Self::BadText { .. } => ResponseCode::INVALID_PARAMETER,
+            | Self::BadText { .. }
+            | Self::Properties(_)
+            | Self::Encoding(_) => ResponseCode::INVALID_PARAMETER,
+            Self::Config(error) => match error {
+                LiveError::Refused(ChangeError::BlackListed | ChangeError::Bound { .. }) => {
+                    ResponseCode::NO_PERMISSION
+                }
+                LiveError::Refused(ChangeError::Mistake(_)) => ResponseCode::INVALID_PARAMETER,
+                LiveError::Unreadable(_) | LiveError::NotKept { .. } => ResponseCode::SYSTEM_ERROR,
+            },
             Self::ConsumerOffline { .. } => ResponseCode::CONSUMER_NOT_ONLINE,
             Self::ClientSilent { .. } => ResponseCode::CONSUME_MSG_TIMEOUT,
         }

@@ -61,6 +61,8 @@ struct Link {
     connection: Option<Connection>,
     /// Last topic change the name server was told of.
     told: u64,
+    /// Version of the table it was told last.
+    told_version: Option<DataVersion>,
     /// When everything is told again.
     next: i64,
     /// Whether the last try succeeded, once there was one.
@@ -80,6 +82,7 @@ pub(crate) async fn keep(
         server,
         connection: None,
         told: 0,
+        told_version: None,
         next: i64::MIN,
         known: None,
     };
@@ -131,9 +134,16 @@ impl Link {
         } else {
             self.core.topics.changed_since(self.told)
         };
-        match self.register(&topics).await {
+        // Of two changes at a time the later one's version may have gone out with the earlier one. A name server that
+        // knows the version takes nothing over, so the later change needs one of its own.
+        if !complete && self.told_version == Some(self.core.topics.table().version()) {
+            self.core.topics.table().new_version(now);
+        }
+        let version = self.core.topics.table().version();
+        match self.register(&topics, version).await {
             Ok(()) => {
                 self.told = changed;
+                self.told_version = Some(version);
                 if complete {
                     let period = self
                         .core
@@ -169,21 +179,21 @@ impl Link {
         self.next = self.core.now().saturating_add(RECONNECT);
     }
 
-    async fn register(&mut self, topics: &[Arc<TopicConfig>]) -> Result<(), RegistrationError> {
+    async fn register(
+        &mut self,
+        topics: &[Arc<TopicConfig>],
+        data_version: DataVersion,
+    ) -> Result<(), RegistrationError> {
         let config = &self.core.config;
+        let permission = self.core.live().broker_permission;
         let body = bodies::to_vec(&RegisterBrokerBody {
             filter_server_list: Vec::new(),
             topic_config_serialize_wrapper: TopicConfigTable {
-                data_version: self.core.topics.table().version(),
+                data_version,
                 mapping_data_version: Some(DataVersion::default()),
                 topic_config_table: topics
                     .iter()
-                    .map(|topic| {
-                        (
-                            topic.topic_name.clone(),
-                            permitted(topic, config.broker_permission),
-                        )
-                    })
+                    .map(|topic| (topic.topic_name.clone(), permitted(topic, permission)))
                     .collect(),
                 ..TopicConfigTable::default()
             },

@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use arc_swap::Guard;
 use bindery_protocol::message::{QueueOffset, id::UniqueIdGenerator};
 use bindery_remoting::Clock;
 use tokio::sync::{Notify, Semaphore};
@@ -18,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     client::Clients,
-    config::{BrokerConfig, FlushDiskType},
+    config::{BrokerConfig, FlushDiskType, Live},
     hold::Holds,
     lock::QueueLocks,
     offset::Offsets,
@@ -39,7 +40,10 @@ const WORKERS: usize = 64;
 
 /// Everything a request may need.
 pub(crate) struct Core {
+    /// The configuration the broker started with.
     pub(crate) config: BrokerConfig,
+    /// The configuration as requests have changed it: [`Core::live`].
+    pub(crate) changes: Live,
     pub(crate) clock: Clock,
     /// Address clients know this broker by, and which it writes into records.
     pub(crate) address: SocketAddr,
@@ -85,6 +89,12 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
+    /// The configuration now: for keys that may change while the broker runs (`LIVE` in `config/change.rs`). Not to be
+    /// held for long.
+    pub(crate) fn live(&self) -> Guard<Arc<BrokerConfig>> {
+        self.changes.load()
+    }
+
     /// Milliseconds since 1970 of the broker's clock.
     pub(crate) fn now(&self) -> i64 {
         self.clock.now_millis()
@@ -97,7 +107,7 @@ impl Core {
 
     /// Whether no further send is taken: an append is stuck in the page cache, or too many wait for the disk.
     pub(crate) fn overloaded(&self) -> bool {
-        self.unsettled.load(Ordering::Relaxed) >= self.config.send_thread_pool_queue_capacity
+        self.unsettled.load(Ordering::Relaxed) >= self.live().send_thread_pool_queue_capacity
             || self.store.is_page_cache_busy()
     }
 

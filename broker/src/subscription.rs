@@ -3,7 +3,14 @@
 //! ```text
 //! subscriptionGroup.json ─▶ Groups ─▶ heartbeat, pull, send-back: Groups::group ─▶ found, or made with the defaults
 //! ```
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use bindery_protocol::{
     bodies::{DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable},
@@ -60,9 +67,9 @@ const READING: i32 = 1 << 2;
 /// The consumer groups.
 pub(crate) struct Groups {
     table: ConfigTable<SubscriptionGroupConfig>,
-    auto_create: bool,
     /// Whether there are light queues, and groups of that name, which stand in no table.
     light: bool,
+    auto_create: AtomicBool,
     clock: Clock,
 }
 
@@ -75,8 +82,8 @@ impl Groups {
     ) -> Result<Self, TableError> {
         let groups = Self {
             table: ConfigTable::open(dir, durability)?,
-            auto_create: config.auto_create_subscription_group,
             light: config.enable_lmq,
+            auto_create: AtomicBool::new(config.auto_create_subscription_group),
             clock: config.clock.clone(),
         };
         for name in names::BUILT_IN_GROUPS {
@@ -114,7 +121,7 @@ impl Groups {
             return Ok(Some(known));
         }
         limits::group(name)?;
-        if !(self.auto_create || names::is_system_group(name)) {
+        if !(self.auto_create.load(Relaxed) || names::is_system_group(name)) {
             return Ok(None);
         }
         let (group, made) = self
@@ -142,6 +149,11 @@ impl Groups {
     pub(crate) fn put(&self, group: SubscriptionGroupConfig) -> Result<(), Refusal> {
         self.table.put(group, self.clock.now_millis())?;
         Ok(())
+    }
+
+    /// Lets groups be made on first use from now on, or no longer.
+    pub(crate) fn auto_create(&self, enabled: bool) {
+        self.auto_create.store(enabled, Relaxed);
     }
 
     /// Whether a group may read a topic.

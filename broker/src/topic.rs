@@ -8,7 +8,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use bindery_protocol::{
@@ -62,9 +65,9 @@ impl Entry for TopicConfig {
 /// The topics of a broker.
 pub(crate) struct Topics {
     table: ConfigTable<TopicConfig>,
-    auto_create: bool,
     /// Whether there are light queues.
     light: bool,
+    auto_create: AtomicBool,
     clock: Clock,
     system: BTreeSet<String>,
     log: Mutex<ChangeLog>,
@@ -89,8 +92,8 @@ impl Topics {
         let builtin = builtin(config);
         let topics = Self {
             table: ConfigTable::open(dir, durability)?,
-            auto_create: config.auto_create_topic_enable,
             light: config.enable_lmq,
+            auto_create: AtomicBool::new(config.auto_create_topic_enable),
             clock: config.clock.clone(),
             system: builtin
                 .iter()
@@ -177,7 +180,8 @@ impl Topics {
         let Some(template) = self.topic(template) else {
             return Ok(None);
         };
-        let open = template.topic_name != names::AUTO_CREATE_TOPIC || self.auto_create;
+        let open =
+            template.topic_name != names::AUTO_CREATE_TOPIC || self.auto_create.load(Relaxed);
         if template.perm & PERM_INHERIT == 0 || !open {
             return Ok(None);
         }
@@ -235,6 +239,32 @@ impl Topics {
         Ok(())
     }
 
+    /// Lets sends make topics from now on, or no longer. The template is there from then on; without it producers would
+    /// find no broker to send to.
+    ///
+    /// # Errors
+    /// When the template can't be kept.
+    pub(crate) fn auto_create(&self, enabled: bool, queues: i32) -> Result<(), Refusal> {
+        if enabled {
+            self.make(names::AUTO_CREATE_TOPIC, || {
+                TopicConfig::new(
+                    names::AUTO_CREATE_TOPIC,
+                    queues,
+                    PERM_WRITE | PERM_READ | PERM_INHERIT,
+                )
+            })?;
+        }
+        self.auto_create.store(enabled, Relaxed);
+        Ok(())
+    }
+
+    /// Has name servers be told of every topic again: what the broker as a whole permits has changed.
+    pub(crate) fn announce_all(&self) {
+        self.table.new_version(self.clock.now_millis());
+        let topics = self.table.entries();
+        self.all_changed(topics.iter().map(|topic| topic.topic_name.as_str()));
+    }
+
     /// Runs `act` while a topic of that name can't be made; not at all when there is one.
     pub(crate) fn while_absent<R>(&self, name: &str, act: impl FnOnce() -> R) -> Option<R> {
         self.table.while_absent(name, act)
@@ -272,13 +302,20 @@ impl Topics {
     }
 
     fn changed(&self, name: &str) {
+        self.all_changed([name]);
+    }
+
+    fn all_changed<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
         let mut log = self.log();
-        log.last += 1;
-        let last = log.last;
-        if let Some(before) = log.numbers.insert(name.to_owned(), last) {
-            log.by_number.remove(&before);
+        for name in names {
+            log.last += 1;
+            let last = log.last;
+            if let Some(before) = log.numbers.insert(name.to_owned(), last) {
+                log.by_number.remove(&before);
+            }
+            log.by_number.insert(last, name.to_owned());
         }
-        log.by_number.insert(last, name.to_owned());
+        let last = log.last;
         drop(log);
         self.latest_change.send_replace(last);
     }

@@ -24,6 +24,8 @@ macro_rules! keys {
             pub clock: Clock,
             /// For tests of a full volume.
             pub space: Space,
+            /// File in which changes by request (25) are kept; none (default): they last until the stop.
+            pub file: Option<PathBuf>,
             /// Keys of Apache `RocketMQ` that were set but that this broker does not act on, kept to be returned.
             pub other: std::collections::BTreeMap<String, String>,
         }
@@ -35,6 +37,7 @@ macro_rules! keys {
                     listen: SocketAddr::from(([127, 0, 0, 1], 0)),
                     clock: Clock::system(),
                     space: Space::default(),
+                    file: None,
                     other: std::collections::BTreeMap::new(),
                 }
             }

@@ -6,8 +6,10 @@
 //!                                                                   └─ neither: an error with the nearest name
 //! BrokerConfig ─▶ render ─▶ GET_BROKER_CONFIG (26)
 //! ```
+mod change;
 mod defaults;
 mod keys;
+mod live;
 mod value;
 
 use std::{
@@ -16,10 +18,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bindery_protocol::message::DelayLevels;
+
 use crate::listing::{self, ConfigKey};
 use crate::properties::{self, Mistake, Problem, Properties, PropertiesError};
 
+pub(crate) use change::{ChangeError, is_live};
 pub use keys::BrokerConfig;
+pub(crate) use live::{Live, LiveError};
 pub use value::{BrokerRole, FlushDiskType, Hours, Percent};
 
 /// Names and 5.3.3 defaults of the keys that have no field, one `key=value` a line.
@@ -89,7 +95,8 @@ impl BrokerConfig {
         Ok(config)
     }
 
-    /// Reads a `broker.conf` over these settings: what it does not name stays.
+    /// Reads a `broker.conf` over these settings: what it does not name stays. The file becomes the one in which changes
+    /// by request are kept.
     ///
     /// # Errors
     /// [`ConfigError`] when the file can't be read, or with every entry that can't be honoured.
@@ -100,6 +107,7 @@ impl BrokerConfig {
         })?;
         let mistakes = self.apply(&properties);
         if mistakes.is_empty() {
+            self.file = Some(path.to_owned());
             Ok(())
         } else {
             Err(ConfigError::Mistakes {
@@ -157,6 +165,14 @@ impl BrokerConfig {
             "bindAddress" => self
                 .listen
                 .set_ip(text.parse().ok().ok_or_else(|| invalid("an IP address"))?),
+            "messageDelayLevel" => {
+                DelayLevels::parse(text).map_err(|_| {
+                    invalid(
+                        "delays like `1s 5s 10m`: numbers with s, m, h or d, separated by blanks",
+                    )
+                })?;
+                text.clone_into(&mut self.message_delay_level);
+            }
             _ => match self.set_typed(key, text) {
                 Some(done) => return done.map_err(invalid),
                 None if other_defaults().any(|(name, _)| name == key) => {

@@ -4,14 +4,15 @@
 //! change in memory ─▶ Files::write_… (one writer at a time, each writes the newest state) ─▶ FILE, before it FILE.bak
 //! ```
 use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
 use super::{kv::KvStore, refusal::Refusal};
-use crate::store::{JsonFile, StoreError};
+use crate::{
+    replace,
+    store::{JsonFile, StoreError},
+};
 
 /// Where a name server keeps what must survive it. All of it blocks for the disk.
 #[derive(Debug)]
@@ -59,35 +60,22 @@ impl Files {
     ) -> Result<(), Refusal> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         match newest() {
-            (Some(path), text) => replace(&path, &text).map_err(|source| Refusal::NotWritten {
-                path: path.display().to_string(),
-                source,
-            }),
+            (Some(path), text) => {
+                replace::with_text(&path, &text).map_err(|source| Refusal::NotWritten {
+                    path: path.display().to_string(),
+                    source,
+                })
+            }
             (None, _) => Ok(()),
         }
     }
 }
 
-/// Replaces a file's text; the text before becomes `FILE.bak`. A crash leaves one of the two whole.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let beside = |suffix: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
-    let temporary = beside(".tmp");
-    let mut file = File::create(&temporary)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    if path.exists() {
-        fs::copy(path, beside(".bak"))?;
-    }
-    fs::rename(&temporary, path)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::fs;
+
     use super::*;
     use crate::namesrv::kv::ORDER_TOPIC_CONFIG;
 

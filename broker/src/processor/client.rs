@@ -138,7 +138,7 @@ pub(super) fn consumer_list(core: &Core, _: &Connection, frame: &Frame) -> Answe
 pub(super) fn check_config(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let body: CheckClientBody = bodies::from_slice(&frame.body)?;
     let subscription = body.subscription_data;
-    if !is_tag(&subscription.expression_type) && !core.config.enable_property_filter {
+    if !is_tag(&subscription.expression_type) && !core.live().enable_property_filter {
         return Err(Refusal::FilterUnsupported {
             expression_type: subscription.expression_type,
         });
@@ -158,7 +158,7 @@ pub(crate) fn gone(core: &Core, id: ConnectionId) {
 
 /// Tells the members of a group that it changed, unless that is switched off.
 fn notify(core: &Core, group: &str) {
-    let wanted = core.config.notify_consumer_ids_changed_enable
+    let wanted = core.live().notify_consumer_ids_changed_enable
         && core
             .groups
             .known(group)
@@ -172,7 +172,6 @@ fn notify(core: &Core, group: &str) {
 /// is connected.
 pub(crate) async fn expire(core: std::sync::Arc<Core>) {
     const SCAN: std::time::Duration = std::time::Duration::from_secs(10);
-    let expiry = i64::try_from(core.config.channel_expired_timeout).unwrap_or(i64::MAX);
     loop {
         let idle = core.clients.is_empty();
         tokio::select! {
@@ -181,6 +180,7 @@ pub(crate) async fn expire(core: std::sync::Arc<Core>) {
             () = core.clients.arrived(), if idle => {}
             () = core.clock.sleep(SCAN), if !idle => {}
         }
+        let expiry = i64::try_from(core.live().channel_expired_timeout).unwrap_or(i64::MAX);
         for connection in core.clients.silent(expiry, core.now()) {
             tracing::info!(peer = %connection.peer(), "client silent for too long, connection closed");
             connection.close();

@@ -135,7 +135,7 @@ fn verified<'a>(
     if record.topic() != names::TRANS_HALF_TOPIC.as_bytes() {
         return Err(Refusal::HalfMissing);
     }
-    let half = HalfMessage::of(record, &core.config).ok_or(Refusal::HalfMissing)?;
+    let half = HalfMessage::of(record, &core.live()).ok_or(Refusal::HalfMissing)?;
     if !header.from_transaction_check && half.outlived_immunity(core.now()) {
         return Err(Refusal::TransactionTooLate {
             key: half.key.to_owned(),

@@ -138,6 +138,7 @@ routes! {
     QUERY_TOPIC_CONSUME_BY_WHO => Anyone Quick stats::groups_of_topic;
     QUERY_TOPICS_BY_CONSUMER => Anyone Quick stats::topics_of_group;
     GET_ALL_CONSUMER_OFFSET => Anyone Worker offset::all;
+    UPDATE_BROKER_CONFIG => Operator Worker config::change;
     GET_BROKER_CONFIG => Operator Quick config::all;
     GET_BROKER_RUNTIME_INFO => Anyone Worker runtime::info;
     INVOKE_BROKER_TO_RESET_OFFSET => Operator Worker reset::reset;
@@ -153,6 +154,8 @@ routes! {
     CLONE_GROUP_OFFSET => Operator Quick copy::offsets;
     INVOKE_BROKER_TO_GET_CONSUMER_STATUS => Anyone Owned status::consumer_status;
     RESUME_CHECK_HALF_MESSAGE => Operator Worker end_transaction::check_again;
+    CLEAN_EXPIRED_CONSUMEQUEUE => Operator Worker clean::drained_queues;
+    DELETE_EXPIRED_COMMITLOG => Operator Quick clean::expired_log;
     CLEAN_UNUSED_TOPIC => Operator Worker clean::unused_topics;
     GET_ALL_DELAY_OFFSET => Anyone Quick offset::delays;
     EXCHANGE_BROKER_HA_INFO => Anyone Quick replication::exchange;

@@ -107,10 +107,10 @@ pub(super) fn pull(core: &Arc<Core>, exchange: Exchange) {
     if header.sys_flag & SUSPEND == 0 || !read.waits() {
         return responder.send(pull.reply(core, read));
     }
-    let patience = if core.config.long_polling_enable {
+    let patience = if core.live().long_polling_enable {
         header.suspend_timeout_millis
     } else {
-        i64::try_from(core.config.short_polling_time_mills).unwrap_or(i64::MAX)
+        i64::try_from(core.live().short_polling_time_mills).unwrap_or(i64::MAX)
     };
     let deadline = core.now() + patience.clamp(0, LONGEST_WAIT);
     hold(
@@ -185,13 +185,13 @@ fn admit(
     frame: &Frame,
     header: &PullHeader<'_>,
 ) -> Result<Pull, Refusal> {
-    if core.config.broker_permission & PERM_READ == 0 {
+    if core.live().broker_permission & PERM_READ == 0 {
         return Err(Refusal::BrokerNotReadable {
             broker: core.address.ip().to_string(),
         });
     }
     if frame.request_code() == RequestCode::LITE_PULL_MESSAGE
-        && !core.config.lite_pull_message_enable
+        && !core.live().lite_pull_message_enable
     {
         return Err(Refusal::LitePullOff);
     }
@@ -268,7 +268,7 @@ fn filter(core: &Core, header: &PullHeader<'_>, may_broadcast: bool) -> Result<F
 
 /// Whether the broker filters by expressions of this type at all.
 fn supported(core: &Core, expression_type: &str) -> Result<(), Refusal> {
-    if is_tag(expression_type) || core.config.enable_property_filter {
+    if is_tag(expression_type) || core.live().enable_property_filter {
         return Ok(());
     }
     Err(Refusal::FilterUnsupported {
@@ -311,7 +311,7 @@ impl Pull {
         }
         let most = self
             .max_messages
-            .min(core.config.pull_batch_max_message_count)
+            .min(core.live().pull_batch_max_message_count)
             .max(1);
         let limits = ReadLimits::messages(usize::try_from(most).unwrap_or(1));
         let before = core.now();

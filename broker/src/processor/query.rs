@@ -17,7 +17,7 @@ const MOST: i32 = 64;
 pub(super) fn by_key(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     let header: QueryMessageHeader<'_> = frame.header()?;
     let wanted = match header.unique_key_query {
-        Some(true) => core.config.default_query_max_num,
+        Some(true) => core.live().default_query_max_num,
         _ => header.max_num,
     };
     let found = core.store.query(

@@ -63,12 +63,12 @@ fn store(
     frame: &Frame,
 ) -> Result<(Appended, String), Refusal> {
     let header: RecallHeader<'_> = frame.header()?;
-    if !core.config.recall_message_enable {
+    if !core.live().recall_message_enable {
         return Err(Refusal::RecallForbidden);
     }
-    let closed = core.config.broker_permission & PERM_WRITE == 0
-        && !core.config.allow_recall_when_broker_not_writeable;
-    if closed || core.config.start_accept_send_request_time_stamp > core.now() {
+    let closed = core.live().broker_permission & PERM_WRITE == 0
+        && !core.live().allow_recall_when_broker_not_writeable;
+    if closed || core.live().start_accept_send_request_time_stamp > core.now() {
         return Err(Refusal::RecallClosed);
     }
     let topic: &str = &header.topic;

@@ -93,7 +93,7 @@ fn take(core: &Core, connection: &Connection, frame: &Frame) -> Result<Taken, Re
     } else {
         header.queue_id
     };
-    let stored = core.config.store_reply_message_enable.then(|| {
+    let stored = core.live().store_reply_message_enable.then(|| {
         store(
             core,
             connection,

@@ -43,7 +43,7 @@ pub(super) fn reset(core: &Core, _: &Connection, frame: &Frame) -> Answer {
     for queue_id in queues {
         targets.push((queue_id, target(core, &header, queue_id)?));
     }
-    let offset_table = if core.config.use_server_side_reset_offset {
+    let offset_table = if core.live().use_server_side_reset_offset {
         set_aside(core, &header, targets)
     } else {
         tell(core, &header, targets, frame.head.language)?

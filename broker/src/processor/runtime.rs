@@ -59,7 +59,7 @@ fn identity(core: &Core, table: &mut Table) {
     put(
         table,
         "startAcceptSendRequestTimeStamp",
-        core.config.start_accept_send_request_time_stamp,
+        core.live().start_accept_send_request_time_stamp,
     );
 }
 
@@ -157,7 +157,7 @@ fn pools(core: &Core, table: &mut Table) {
     put(
         table,
         "sendThreadPoolQueueCapacity",
-        core.config.send_thread_pool_queue_capacity,
+        core.live().send_thread_pool_queue_capacity,
     );
     put(
         table,

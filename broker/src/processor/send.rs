@@ -129,9 +129,9 @@ pub(super) fn admit(
     connection: &Connection,
     header: &SendHeader<'_>,
 ) -> Result<Arc<TopicConfig>, Refusal> {
-    if core.config.start_accept_send_request_time_stamp > core.now() {
+    if core.live().start_accept_send_request_time_stamp > core.now() {
         return Err(Refusal::NotYet {
-            until: core.config.start_accept_send_request_time_stamp,
+            until: core.live().start_accept_send_request_time_stamp,
         });
     }
     if core.overloaded() {
@@ -139,7 +139,7 @@ pub(super) fn admit(
     }
     let name: &str = &header.topic;
     let known = core.topics.topic(name);
-    if core.config.broker_permission & PERM_WRITE == 0
+    if core.live().broker_permission & PERM_WRITE == 0
         && known.as_ref().is_some_and(|topic| topic.order)
     {
         return Err(Refusal::BrokerNotWritable {
@@ -203,7 +203,7 @@ fn store_one(
     // A retried message that once was a half message is an ordinary one by now.
     let prepared = facts.half || SysFlag(header.sys_flag).transaction() == Transaction::Prepared;
     let half = prepared && !(reconsume_times > 0 && facts.delay_level > 0);
-    if half && core.config.reject_transaction_message {
+    if half && core.live().reject_transaction_message {
         return Err(Refusal::TransactionRefused {
             broker: core.address.ip().to_string(),
         });
@@ -256,7 +256,7 @@ fn store_one(
     };
     let appended = if half {
         let appended = deposit::append_half(core, &draft, unique_key, added)?;
-        let immunity = immunity_millis(facts.immunity, &core.config);
+        let immunity = immunity_millis(facts.immunity, &core.live());
         core.transactions.opened(core, &appended, immunity);
         appended
     } else {

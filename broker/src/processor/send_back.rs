@@ -46,7 +46,7 @@ fn store(core: &Core, frame: &Frame) -> Result<Option<Appended>, Refusal> {
     let header: SendBackHeader<'_> = frame.header()?;
     let group_name: &str = &header.group;
     let group = core.groups.required(group_name)?;
-    if core.config.broker_permission & PERM_WRITE == 0 {
+    if core.live().broker_permission & PERM_WRITE == 0 {
         return Err(Refusal::BrokerNotWritable {
             broker: core.address.ip().to_string(),
         });

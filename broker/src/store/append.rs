@@ -129,7 +129,7 @@ fn writable(store: &Inner) -> Result<(), AppendError> {
     // Looked at again, so that sends are taken as soon as there is room.
     if store.cleaner.is_full() && store.measure() {
         return Err(AppendError::VolumeFull {
-            limit: store.config.expiry.refuse_above,
+            limit: store.cleaner.expiry().refuse_above,
         });
     }
     if store.dispatcher.is_blocked() {

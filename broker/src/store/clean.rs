@@ -11,9 +11,10 @@
 //! has to wait for readers and nothing can hang on them (`destroyMapedFileIntervalForcibly` has nothing to do here).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use chrono::{DateTime, Local, Timelike};
 use tracing::{error, info, warn};
 
@@ -76,6 +77,7 @@ pub struct Cleaned {
 /// What is remembered between rounds.
 #[derive(Debug, Default)]
 pub(super) struct Cleaner {
+    expiry: ArcSwap<Expiry>,
     /// Rounds that an operator asked for and that have not been yet.
     by_hand: AtomicU32,
     /// The volume is above the warning level.
@@ -103,6 +105,24 @@ enum Need {
 }
 
 impl Cleaner {
+    /// With the rules the store was opened with.
+    pub(super) fn new(expiry: Expiry) -> Self {
+        Self {
+            expiry: ArcSwap::from_pointee(expiry),
+            ..Self::default()
+        }
+    }
+
+    /// The rules in force now.
+    pub(super) fn expiry(&self) -> Arc<Expiry> {
+        self.expiry.load_full()
+    }
+
+    /// Puts other rules in force.
+    pub(super) fn set_expiry(&self, expiry: Expiry) {
+        self.expiry.store(Arc::new(expiry));
+    }
+
     /// Asks for the next rounds to delete expired files at any hour.
     pub(super) fn ask(&self) {
         self.by_hand.store(ROUNDS_BY_HAND, Ordering::Release);
@@ -131,7 +151,7 @@ impl Cleaner {
 impl Inner {
     /// Looks how full the volumes of log and queues are; sends are refused, or taken again, by that.
     pub(super) fn measure(&self) -> bool {
-        let limit = i64::from(self.config.expiry.refuse_above);
+        let limit = i64::from(self.cleaner.expiry().refuse_above);
         let [log, queues] = self.used();
         let full = log.max(queues).is_some_and(|used| used > limit);
         if self.cleaner.full.swap(full, Ordering::AcqRel) != full {
@@ -159,7 +179,7 @@ impl Inner {
     }
 
     fn need(&self) -> Need {
-        let expiry = &self.config.expiry;
+        let expiry = self.cleaner.expiry();
         let need = |used: Option<i64>| match used {
             Some(used) if used > i64::from(expiry.forcibly_above.min(expiry.refuse_above)) => {
                 Need::Oldest
@@ -212,7 +232,7 @@ pub(super) fn round(store: &Inner) -> Cleaned {
 }
 
 fn log_files(store: &Inner, state: &mut State) -> usize {
-    let expiry = &store.config.expiry;
+    let expiry = store.cleaner.expiry();
     let now = store.config.clock.now_millis();
     let need = store.need();
     if !store.cleaner.take_asked() && need == Need::Nothing && !is_hour(&expiry.hours, now) {
@@ -243,7 +263,7 @@ fn log_files(store: &Inner, state: &mut State) -> usize {
 
 /// Deletes files of the log; on an error it gives back too how many went before.
 fn delete_log_files(store: &Inner, at_once: bool, now: i64) -> Result<usize, (usize, StoreError)> {
-    let expiry = &store.config.expiry;
+    let expiry = store.cleaner.expiry();
     let reserved = i64::try_from(expiry.reserved.as_millis()).unwrap_or(i64::MAX);
     let mut deleted = 0;
     while deleted < expiry.batch {

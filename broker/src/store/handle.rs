@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::append::{self, Appended};
 use super::batch_queue::BatchQueue;
-use super::clean::{self, Cleaned};
+use super::clean::{self, Cleaned, Expiry};
 use super::config::{FlushPolicy, StoreConfig};
 use super::consume_queue::{ConsumeQueue, Entry};
 use super::dispatch::Arrivals;
@@ -341,6 +341,11 @@ impl Store {
     #[expect(clippy::must_use_candidate, reason = "the deletion is what matters")]
     pub fn clean(&self) -> Cleaned {
         clean::round(&self.inner)
+    }
+
+    /// Puts other rules of expiry in force, from the next round and the next look at the volume on.
+    pub fn set_expiry(&self, expiry: Expiry) {
+        self.inner.cleaner.set_expiry(expiry);
     }
 
     /// Has the next twenty rounds delete expired files whatever the hour (`DELETE_EXPIRED_COMMITLOG`, 329).

@@ -49,6 +49,7 @@ impl Inner {
         } else {
             LastStop::Clean
         };
+        let cleaner = Cleaner::new(config.expiry.clone());
         let opened = recover::open(&config, last_stop)?;
         let (dir, size) = (
             config.commit_log_path(),
@@ -72,7 +73,7 @@ impl Inner {
             checkpoint: opened.checkpoint,
             flusher: Flusher::default(),
             abort,
-            cleaner: Cleaner::default(),
+            cleaner,
             turn: Mutex::default(),
             phase: AtomicU8::new(OPENED),
             _lock: lock,

@@ -225,6 +225,12 @@ impl<T: Entry> ConfigTable<T> {
         (!state.entries.contains_key(name)).then(act)
     }
 
+    /// Raises the version without a change of the entries.
+    pub(crate) fn new_version(&self, now: i64) {
+        next_version(&mut self.write().version, now);
+        self.changed.notify_one();
+    }
+
     /// Looks at what the file holds besides the entries.
     pub(crate) fn rest<R>(&self, look: impl FnOnce(&T::Rest) -> R) -> R {
         look(&self.read().rest)

@@ -42,7 +42,7 @@ pub(super) enum Look {
 
 /// Delivers the first slot if it is due.
 pub(super) async fn slot(core: &Core, timer: &Timer) -> Look {
-    if core.config.timer_stop_dequeue {
+    if core.live().timer_stop_dequeue {
         return Look::Nothing;
     }
     let time = {

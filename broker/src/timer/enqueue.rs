@@ -34,7 +34,7 @@ pub(super) enum Round {
 
 /// Takes up to 32 messages of the queue.
 pub(super) fn round(core: &Core, timer: &Timer) -> Round {
-    if core.config.timer_stop_enqueue {
+    if core.live().timer_stop_enqueue {
         return Round::Empty;
     }
     let from = timer.book().marks.queue;

@@ -243,7 +243,7 @@ impl Round {
         if !state.book.is_open(offset) {
             return Look::Passed;
         }
-        let Some(half) = HalfMessage::of(record, &core.config) else {
+        let Some(half) = HalfMessage::of(record, &core.live()) else {
             tracing::error!(
                 offset,
                 "message in the half topic that no send made, left out"
@@ -251,7 +251,7 @@ impl Round {
             state.book.given_up(offset, "");
             return Look::Passed;
         };
-        let config = &core.config;
+        let config = &core.live();
         let age = half.age(self.started);
         let reserved = millis(config.file_reserved_time).saturating_mul(3_600_000);
         if half.checks >= config.transaction_check_max || age > reserved {
@@ -351,9 +351,9 @@ impl Round {
         }
         // What is open now was written by this round, or came while it ran.
         let wait = if self.wrote {
-            millis(core.config.transaction_check_interval)
+            millis(core.live().transaction_check_interval)
         } else {
-            millis(core.config.transaction_time_out).saturating_add(1)
+            millis(core.live().transaction_time_out).saturating_add(1)
         };
         self.started.saturating_add(wait)
     }

@@ -22,7 +22,7 @@ pub(crate) fn resume(core: &Core, offset: PhysicalOffset) -> Result<(), Refusal>
         .ok_or(Refusal::MessageNotFound { offset: offset.0 })?;
     let record = RecordView::parse(&bytes)?;
     let given_up = record.topic_text() == names::TRANS_CHECK_MAX_TIME_TOPIC;
-    let half = HalfMessage::of(record, &core.config)
+    let half = HalfMessage::of(record, &core.live())
         .filter(|_| given_up)
         .ok_or(Refusal::NotGivenUp { offset: offset.0 })?;
     // The place of its first form means nothing for a life that begins now.
@@ -38,7 +38,7 @@ pub(crate) fn resume(core: &Core, offset: PhysicalOffset) -> Result<(), Refusal>
         .map_err(|error| Refusal::append(&error, &core.store))?;
     let immunity = half
         .immunity
-        .unwrap_or_else(|| immunity_millis(None, &core.config));
+        .unwrap_or_else(|| immunity_millis(None, &core.live()));
     core.transactions.opened(core, &appended, immunity);
     tracing::info!(
         key = half.key,

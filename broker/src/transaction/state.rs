@@ -166,7 +166,7 @@ impl State {
     /// The earliest time of the next round: rounds that write keep their distance.
     pub(super) fn next_round(&self, core: &Core) -> i64 {
         self.last_round
-            .saturating_add(millis(core.config.transaction_check_interval))
+            .saturating_add(millis(core.live().transaction_check_interval))
     }
 
     /// Hands the positions to the consumer offsets if they moved.

@@ -7,6 +7,7 @@
 
 mod admin;
 mod clients;
+mod configuration;
 mod delivery;
 mod docs;
 mod expiry;

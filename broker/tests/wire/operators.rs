@@ -19,6 +19,8 @@ use bindery_protocol::{
     names,
 };
 
+use bindery_remoting::Clock;
+
 use crate::support::{Fixture, Peer, Pulled, START, pull_request, until};
 
 pub(crate) fn topic_request(code: RequestCode, topic: &str) -> Request {
@@ -514,6 +516,41 @@ async fn queues_of_topics_without_configuration_are_cleaned_on_demand() {
     peer.ok(Request::new(RequestCode::CLEAN_UNUSED_TOPIC)).await;
     assert!(!folder("Lost") && folder("Kept"));
     assert_eq!(peer.pull("Kept", 0, 0).await.bodies(), ["x"]);
+}
+
+#[tokio::test]
+async fn expired_files_and_drained_queues_go_on_demand() {
+    let fixture = Fixture::with(|config| {
+        // Files are as old as the machine says.
+        config.clock = Clock::system();
+        config.mapped_file_size_commit_log = 1 << 16;
+        // Never by itself within a test.
+        config.clean_resource_interval = 3_600_000;
+    })
+    .await;
+    let peer = fixture.peer().await;
+    peer.send("Old", 0, "x", "").await;
+    for _ in 0..20 {
+        peer.send("T", 0, &"x".repeat(8000), "").await;
+    }
+    let log_start = || async {
+        let info = peer
+            .ok(Request::new(RequestCode::GET_BROKER_RUNTIME_INFO))
+            .await;
+        let info: KvTable = bodies::from_slice(&info.body).unwrap();
+        info.table["commitLogMinOffset"].clone()
+    };
+    assert_eq!(log_start().await, "0");
+    // In force at once.
+    peer.ok(Request::new(RequestCode::UPDATE_BROKER_CONFIG).body(b"fileReservedTime=0\n".to_vec()))
+        .await;
+    peer.ok(Request::new(RequestCode::DELETE_EXPIRED_COMMITLOG))
+        .await;
+    until(|| async { log_start().await != "0" }).await;
+    peer.ok(Request::new(RequestCode::CLEAN_EXPIRED_CONSUMEQUEUE))
+        .await;
+    let queues = fixture.store_dir().join("consumequeue");
+    assert!(!queues.join("Old").exists() && queues.join("T").exists());
 }
 
 #[tokio::test]
