@@ -340,7 +340,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// The code clients act on.
-    #[expect(clippy::too_many_lines, reason = "a flat table")]
+    #[expect(clippy::too_many_lines, reason = "one exhaustive match")]
     pub(crate) fn code(&self) -> ResponseCode {
         match self {
             Self::Header(_)

