@@ -549,7 +549,7 @@ async fn expired_files_and_drained_queues_go_on_demand() {
     peer.ok(Request::new(RequestCode::CLEAN_EXPIRED_CONSUMEQUEUE))
         .await;
     let queues = fixture.store_dir().join("consumequeue");
-    assert!(!queues.join("Old").exists() && queues.join("T").exists());
+    assert!(!queues.join("Old/0").exists() && queues.join("T/0").exists());
 }
 
 #[tokio::test]
