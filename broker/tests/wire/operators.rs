@@ -528,7 +528,6 @@ async fn expired_files_and_drained_queues_go_on_demand() {
     })
     .await;
     let peer = fixture.peer().await;
-    peer.send("Old", 0, "x", "").await;
     for _ in 0..20 {
         peer.send("T", 0, &"x".repeat(8000), "").await;
     }
@@ -548,8 +547,9 @@ async fn expired_files_and_drained_queues_go_on_demand() {
     until(|| async { log_start().await != "0" }).await;
     peer.ok(Request::new(RequestCode::CLEAN_EXPIRED_CONSUMEQUEUE))
         .await;
-    let queues = fixture.store_dir().join("consumequeue");
-    assert!(!queues.join("Old/0").exists() && queues.join("T/0").exists());
+    assert!(fixture.store_dir().join("consumequeue/T/0").exists());
+    let last = peer.pull("T", 0, 19).await;
+    assert_eq!(last.messages.len(), 1, "{}", last.status);
 }
 
 #[tokio::test]
