@@ -528,9 +528,17 @@ async fn expired_files_and_drained_queues_go_on_demand() {
     })
     .await;
     let peer = fixture.peer().await;
+    peer.send("Old", 0, "x", "").await;
     for _ in 0..20 {
         peer.send("T", 0, &"x".repeat(8000), "").await;
     }
+    let end = |topic: &'static str| {
+        let mut request = topic_request(RequestCode::GET_MAX_OFFSET, topic);
+        request.ext.put_integer("queueId", 0);
+        let answer = peer.ok(request);
+        async move { answer.await.ext("offset").map(std::borrow::Cow::into_owned) }
+    };
+    assert_eq!(end("Old").await.as_deref(), Some("1"));
     let log_start = || async {
         let info = peer
             .ok(Request::new(RequestCode::GET_BROKER_RUNTIME_INFO))
@@ -547,7 +555,7 @@ async fn expired_files_and_drained_queues_go_on_demand() {
     until(|| async { log_start().await != "0" }).await;
     peer.ok(Request::new(RequestCode::CLEAN_EXPIRED_CONSUMEQUEUE))
         .await;
-    assert!(fixture.store_dir().join("consumequeue/T/0").exists());
+    assert_eq!(end("Old").await.as_deref(), Some("0"));
     let last = peer.pull("T", 0, 19).await;
     assert_eq!(last.messages.len(), 1, "{}", last.status);
 }
