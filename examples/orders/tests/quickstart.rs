@@ -155,6 +155,33 @@ fn the_account_is_printed_an_order_is_handled_and_the_store_is_left_clean() {
 }
 
 #[test]
+fn the_account_is_the_same_on_a_broker_in_memory() {
+    let mut program = Program::start(&["--spring.cloud.stream.default-binder=memory"]);
+    let account: Vec<String> = (0..6).map(|_| program.line()).collect();
+    assert_eq!(
+        account,
+        [
+            "normal: sent 30, handled 30, in order yes, retried 0, dead-lettered 0",
+            "tagged: sent 30, handled 30, in order yes, retried 0, dead-lettered 0",
+            "orderly: sent 30, handled 30, in order yes, retried 0, dead-lettered 0",
+            "delayed: sent 5, handled 5, in order yes, retried 0, dead-lettered 0",
+            "failing: sent 8, handled 5, in order yes, retried 8, dead-lettered 3",
+            "transactional: sent 10, handled 7, in order yes, retried 0, dead-lettered 0, rolled back 3",
+        ]
+    );
+    let address = program.web_address();
+    let answer = post(&address, "/orders", r#"{"item":"tea","quantity":2}"#);
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+    program.log_after("order received over HTTP is handled");
+    assert!(
+        !program.store().exists(),
+        "no broker with a store was started"
+    );
+    program.signal("INT");
+    assert!(program.child.wait().unwrap().success());
+}
+
+#[test]
 fn a_second_run_on_the_same_store_counts_only_its_own_messages() {
     let mut first = Program::start(&[]);
     let account: Vec<String> = (0..6).map(|_| first.line()).collect();

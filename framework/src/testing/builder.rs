@@ -13,6 +13,7 @@ use super::calls::Log;
 use crate::app::{App, AppBuilder, Around, Program};
 use crate::config::{Config, DeclaredBinding, LoadOptions, Loaded};
 use crate::error::{Error, Result};
+use crate::error_handler::ErrorHandler;
 use crate::registry::{BindingSource, Handler};
 use crate::transaction::{ListenerHandle, TransactionListener};
 
@@ -163,6 +164,11 @@ impl TestAppBuilder {
             line: caller.line(),
         };
         self.step(move |app| app.listener_handle(declared.clone(), handle.clone()))
+    }
+
+    /// Adds a handler of failures, see [`AppBuilder::error_handler`].
+    pub fn error_handler(self, handler: ErrorHandler) -> Self {
+        self.step(move |app| app.error_handler(handler.clone()))
     }
 
     /// Adds HTTP routes, see [`AppBuilder::routes`]; they listen on a free port.

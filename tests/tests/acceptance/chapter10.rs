@@ -1,8 +1,10 @@
 //! Chapter 10: what happens when brokers or handlers fail.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bindery::Message;
+use bindery::error_handler::{ErrorHandler, Failure};
 
 use crate::chapter04::order;
 use crate::phantom::{Phantom, Tries};
@@ -38,7 +40,7 @@ const SLACK: Duration = Duration::from_secs(3);
 /// One of two brokers is down: never tried twice for one send. Both are: four tries, then an error, in time.
 pub(crate) async fn broker_down(stage: Stage) -> String {
     let Some(server) = stage.name_server() else {
-        return memory_down(stage, SENDING).await;
+        return memory_down(stage, SENDING, 0).await;
     };
     let tries = Tries::default();
     let topic = stage.wire_name("test-topic3");
@@ -115,11 +117,11 @@ pub(crate) async fn broker_down(stage: Stage) -> String {
     )
 }
 
-/// `sync: false` and no retries: one try, and the future has the error.
+/// `sync: false` and no retries: one try, and the future and the error handler have the error.
 pub(crate) async fn broker_down_async(stage: Stage) -> String {
     let asynchronous = "spring.cloud.stream.rocketmq.bindings.output-order.producer.sync: false";
     let Some(server) = stage.name_server() else {
-        return memory_down(stage, &format!("{SENDING}\n---\n{asynchronous}")).await;
+        return memory_down(stage, &format!("{SENDING}\n---\n{asynchronous}"), 1).await;
     };
     let tries = Tries::default();
     let topic = stage.wire_name("test-topic3");
@@ -128,9 +130,11 @@ pub(crate) async fn broker_down_async(stage: Stage) -> String {
         Phantom::join(&server, &names[0], &topic, &tries).await,
         Phantom::join(&server, &names[1], &topic, &tries).await,
     ];
+    let told = Told::default();
     let app = stage
         .app(&[SENDING, asynchronous])
         .output("output-order")
+        .error_handler(told.handler())
         .start()
         .await
         .unwrap();
@@ -143,10 +147,11 @@ pub(crate) async fn broker_down_async(stage: Stage) -> String {
     let sequence = tries.all();
     assert_eq!(sequence.len(), 1, "{sequence:?}");
     app.shutdown().await.unwrap();
+    assert_eq!(told.all(), [error.to_string()]);
     for down in downs {
         down.leave().await;
     }
-    format!("one try, error in the future after {took:.2?}: {error}")
+    format!("one try, error in the future and the error handler after {took:.2?}: {error}")
 }
 
 /// Two brokers that no other run lists.
@@ -155,11 +160,31 @@ fn names() -> [String; 2] {
     [format!("down-{run:08x}-a"), format!("down-{run:08x}-b")]
 }
 
-/// In memory the broker that is down is the only one.
-async fn memory_down(mut stage: Stage, yaml: &str) -> String {
+/// What the error handler of the output was told.
+#[derive(Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    fn handler(&self) -> ErrorHandler {
+        let told = self.0.clone();
+        ErrorHandler::on("output-order").to(move |failure: Failure| {
+            told.lock().unwrap().push(failure.error().to_string());
+            async {}
+        })
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// In memory the broker that is down is the only one; the error handler is told of it so many times.
+async fn memory_down(mut stage: Stage, yaml: &str, times: usize) -> String {
+    let told = Told::default();
     let app = stage
         .app(&[yaml])
         .output("output-order")
+        .error_handler(told.handler())
         .start()
         .await
         .unwrap();
@@ -174,6 +199,7 @@ async fn memory_down(mut stage: Stage, yaml: &str) -> String {
     assert!(error.is_retryable(), "{error}");
     assert!(took <= SEND_TIMEOUT, "{took:?}");
     app.shutdown().await.unwrap();
+    assert_eq!(told.all(), vec![error.to_string(); times]);
     format!("the only broker down: error after {took:.2?}: {error}")
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bindery::error_handler::ErrorHandler;
 use bindery::prelude::*;
 use bindery::registry::Handler;
 use bindery::testing::{TestApp, TestAppBuilder};
@@ -213,6 +214,11 @@ impl Playing<'_> {
         listener: impl TransactionListener,
     ) -> Self {
         self.builder = self.builder.transaction_listener(name, listener);
+        self
+    }
+
+    pub(crate) fn error_handler(mut self, handler: ErrorHandler) -> Self {
+        self.builder = self.builder.error_handler(handler);
         self
     }
 
