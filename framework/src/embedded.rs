@@ -26,6 +26,13 @@ mod running {
     /// moved to another host keeps its name.
     const BROKER_NAME: &str = "embedded";
 
+    /// A broker in a program shares its volume with everything else of a developer's machine, where a tenth of free space is
+    /// much: only what is nearly full refuses messages, unless `bindery.embedded.broker.*` says otherwise.
+    const VOLUME: [(&str, &str); 2] = [
+        ("diskSpaceWarningLevelRatio", "98"),
+        ("diskSpaceCleanForciblyRatio", "97"),
+    ];
+
     /// Both servers, running.
     #[derive(Debug)]
     pub(crate) struct Embedded {
@@ -119,9 +126,13 @@ mod running {
             broker_name: BROKER_NAME.to_owned(),
             ..BrokerConfig::default()
         };
-        for (key, value) in &config.broker {
+        let given = config
+            .broker
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()));
+        for (key, value) in VOLUME.into_iter().chain(given) {
             if let Err(problem) = broker.set(key, value) {
-                let key = key.clone();
+                let key = key.to_owned();
                 return Err(failed(
                     "broker's configuration",
                     BrokerKeyError { key, problem },

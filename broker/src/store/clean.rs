@@ -92,6 +92,8 @@ struct State {
     cleaned_for: i64,
     /// When a file could not be deleted, milliseconds since 1970.
     failed_at: Option<i64>,
+    /// Said once, not each round, that the volume fills up and nothing can be deleted.
+    shortage_told: bool,
 }
 
 /// How much the volume asks for.
@@ -235,6 +237,7 @@ fn log_files(store: &Inner, state: &mut State) -> usize {
     let expiry = store.cleaner.expiry();
     let now = store.config.clock.now_millis();
     let need = store.need();
+    state.shortage_told &= need > Need::Nothing;
     if !store.cleaner.take_asked() && need == Need::Nothing && !is_hour(&expiry.hours, now) {
         return 0;
     }
@@ -249,7 +252,9 @@ fn log_files(store: &Inner, state: &mut State) -> usize {
     let at_once = expiry.forcibly && need == Need::Oldest;
     match delete_log_files(store, at_once, now) {
         Ok(0) if need > Need::Nothing => {
-            warn!("the volume is filling up, and no commit log file has expired");
+            if !std::mem::replace(&mut state.shortage_told, true) {
+                warn!("the volume is filling up, and no commit log file has expired");
+            }
             0
         }
         Ok(deleted) => deleted,
