@@ -1,5 +1,6 @@
 //! POP over the wire: what is handed out, what comes again, and what never does.
 mod assignment;
+mod model;
 mod order;
 mod polling;
 mod taking;
