@@ -270,6 +270,48 @@ spring.cloud.stream:
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_message_of_an_ordered_queue_is_a_dead_letter_with_its_id_and_the_queue_goes_on()
+{
+    async fn handle(order: Json<Order>, seen: State<Seen>) -> Outcome {
+        seen.add(format!("handled {}", order.id));
+        if order.id == 1 {
+            Outcome::Reject("not wanted".to_owned())
+        } else {
+            Outcome::Ack
+        }
+    }
+    async fn dead(order: Json<Order>, id: MessageId, seen: State<Seen>) {
+        seen.add(format!("dead {} {}", order.id, id.0));
+    }
+    let (folder, seen) = (tempfile::tempdir().unwrap(), Seen::default());
+    let ordered = "
+spring.cloud.stream:
+  bindings.dead: { destination: '%DLQ%group', group: dead }
+  rocketmq.bindings.input.consumer.push.orderly: true";
+    let config = format!("{}\n{ordered}", embedded(folder.path()));
+    let app = app(
+        folder.path(),
+        &config,
+        Handler::listen("input").to(handle),
+        &seen,
+    )
+    .handler(Handler::listen("dead").to(dead))
+    .start()
+    .await
+    .unwrap();
+    let id = send(&app, order(1, 0)).await.msg_id;
+    send(&app, order(2, 0)).await;
+    let all: BTreeSet<String> = seen.wait(3).await.into_iter().collect();
+    let expected = [
+        "handled 1".to_owned(),
+        "handled 2".to_owned(),
+        format!("dead 1 {id}"),
+    ];
+    assert_eq!(all, BTreeSet::from(expected));
+    app.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_the_group_goes_on_where_it_was() {
     let (folder, seen) = (tempfile::tempdir().unwrap(), Seen::default());
     let config = embedded(folder.path());

@@ -7,7 +7,10 @@
 use std::{
     fmt,
     future::Future,
-    sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -144,6 +147,7 @@ impl ConcurrentContext {
 pub struct OrderlyContext {
     queue: MessageQueue,
     auto_commit: AtomicBool,
+    rejected: Mutex<Vec<i64>>,
 }
 
 impl OrderlyContext {
@@ -153,6 +157,7 @@ impl OrderlyContext {
         Self {
             queue,
             auto_commit: AtomicBool::new(true),
+            rejected: Mutex::default(),
         }
     }
 
@@ -165,6 +170,20 @@ impl OrderlyContext {
     /// Whether `Success` moves the position on; `true` by default. When off, only `Commit` does.
     pub fn set_auto_commit(&self, on: bool) {
         self.auto_commit.store(on, Ordering::Relaxed);
+    }
+
+    /// Makes a message of the batch a dead letter, its id and properties unchanged, once the batch is done; the queue goes on
+    /// behind it. While that fails the batch is tried again.
+    pub fn reject(&self, message: &MessageExt) {
+        self.rejected().push(message.queue_offset());
+    }
+
+    pub(super) fn is_rejected(&self, message: &MessageExt) -> bool {
+        self.rejected().contains(&message.queue_offset())
+    }
+
+    fn rejected(&self) -> MutexGuard<'_, Vec<i64>> {
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// See [`OrderlyContext::set_auto_commit`].

@@ -89,6 +89,14 @@ impl ConsumerCore {
             result = handler => result.unwrap_or(OrderlyStatus::Suspend(None)),
             () = self.kill.cancelled() => return Then::Rest,
         };
+        let status = match status {
+            OrderlyStatus::Success | OrderlyStatus::Commit
+                if !self.bury_rejected(&context, &batch.messages).await =>
+            {
+                OrderlyStatus::Suspend(None)
+            }
+            status => status,
+        };
         match (status, context.auto_commit()) {
             (OrderlyStatus::Success | OrderlyStatus::Commit | OrderlyStatus::Rollback, true)
             | (OrderlyStatus::Commit, false) => {
@@ -157,11 +165,23 @@ impl ConsumerCore {
         Then::Pause(self.suspend_time(pause))
     }
 
+    /// Whether all that the listener rejected is stored as dead letters now.
+    async fn bury_rejected(&self, context: &OrderlyContext, batch: &[MessageExt]) -> bool {
+        for message in batch {
+            if context.is_rejected(message) && !self.bury(message).await {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Whether the message failed as often as it may and is now stored as a dead letter.
     async fn is_given_up(&self, message: &MessageExt) -> bool {
-        if message.reconsume_times() < self.settings.orderly_retries() {
-            return false;
-        }
+        message.reconsume_times() >= self.settings.orderly_retries() && self.bury(message).await
+    }
+
+    /// Whether the message is stored as a dead letter now.
+    async fn bury(&self, message: &MessageExt) -> bool {
         match self
             .send_back(message, DEAD, self.settings.orderly_retries())
             .await

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! PushConsumer ─▶ Sink ─▶ Deliver ─▶ Settlement ─┬─ concurrent: Success · ReconsumeLater with a delay level
-//!                                                └─ ordered: Success · Suspend
+//!                                                └─ ordered: Success · Suspend; a rejected message is marked for burial
 //! ```
 
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bindery_client::{
-    Client, ClientError, ConcurrentContext, ConcurrentListener, ConcurrentStatus, Listener,
-    MessageExt, MessageModel, OrderlyContext, OrderlyListener, OrderlyStatus, Producer,
-    PushConsumer, PushConsumerBuilder,
+    Client, ConcurrentContext, ConcurrentListener, ConcurrentStatus, Listener, MessageExt,
+    MessageModel, OrderlyContext, OrderlyListener, OrderlyStatus, PushConsumer,
+    PushConsumerBuilder,
 };
 
 use super::client_failed;
@@ -30,7 +30,6 @@ const DEAD_LETTER: i32 = -1;
 #[derive(Debug)]
 pub(super) struct RocketmqConsuming {
     consumer: PushConsumer,
-    dead_letters: Option<Producer>,
 }
 
 impl RocketmqConsuming {
@@ -43,23 +42,16 @@ impl RocketmqConsuming {
     ) -> Result<Self, BinderError> {
         honoured(&spec, settings)?;
         let group = spec.group.clone();
-        let dead_letters = match spec.order {
-            Order::Concurrent => None,
-            Order::PerQueue => Some(dead_letter_producer(client, &group).await?),
-        };
         let builder = builder(&spec, settings)
             .client(client)
             .start_like_java(start_like_java);
-        let listener = listener(spec, sink, dead_letters.clone());
+        let listener = listener(spec, sink);
         let consumer = builder
             .listener(listener)
             .start()
             .await
             .map_err(client_failed("starting consumer group", &group))?;
-        Ok(Self {
-            consumer,
-            dead_letters,
-        })
+        Ok(Self { consumer })
     }
 }
 
@@ -86,9 +78,6 @@ impl ConsumerBinding for RocketmqConsuming {
 
     async fn stop(&self) -> Result<(), BinderError> {
         self.consumer.shutdown().await;
-        if let Some(producer) = &self.dead_letters {
-            producer.shutdown().await;
-        }
         Ok(())
     }
 }
@@ -146,24 +135,15 @@ fn builder(spec: &ConsumerSpec, settings: &RocketmqConsumer) -> PushConsumerBuil
     })
 }
 
-fn listener(
-    spec: ConsumerSpec,
-    sink: Arc<dyn Deliver>,
-    dead_letters: Option<Producer>,
-) -> Listener {
+fn listener(spec: ConsumerSpec, sink: Arc<dyn Deliver>) -> Listener {
     let facts = InputFacts::of(&spec);
-    match dead_letters {
-        None => Listener::concurrent(ConcurrentSink {
+    match spec.order {
+        Order::Concurrent => Listener::concurrent(ConcurrentSink {
             facts,
             redelivery: spec.redelivery,
             sink,
         }),
-        Some(dead_letters) => Listener::orderly(OrderedSink {
-            facts,
-            group: spec.group,
-            sink,
-            dead_letters,
-        }),
+        Order::PerQueue => Listener::orderly(OrderedSink { facts, sink }),
     }
 }
 
@@ -202,73 +182,19 @@ impl ConcurrentListener for ConcurrentSink {
 
 struct OrderedSink {
     facts: InputFacts,
-    group: String,
     sink: Arc<dyn Deliver>,
-    dead_letters: Producer,
 }
 
 impl OrderlyListener for OrderedSink {
-    async fn consume(&self, batch: Vec<MessageExt>, _context: &OrderlyContext) -> OrderlyStatus {
+    async fn consume(&self, batch: Vec<MessageExt>, context: &OrderlyContext) -> OrderlyStatus {
         for message in &batch {
             match self.sink.deliver(incoming(&self.facts, message)).await {
                 Settlement::Ack => {}
                 Settlement::Retry(pause) => return OrderlyStatus::Suspend(pause),
                 Settlement::Return => return OrderlyStatus::Suspend(Some(Duration::ZERO)),
-                Settlement::Reject => {
-                    if let Err(error) = self.bury(message).await {
-                        tracing::warn!(group = %self.group, msg_id = message.msg_id(), %error, "dead letter not stored; the queue waits");
-                        return OrderlyStatus::Suspend(None);
-                    }
-                }
+                Settlement::Reject => context.reject(message),
             }
         }
         OrderlyStatus::Success
     }
-}
-
-impl OrderedSink {
-    /// Stores a rejected message under the group's dead letters. An ordered consumer sends nothing back to the broker, so
-    /// the copy is made here; it is stored before the queue moves on.
-    async fn bury(&self, message: &MessageExt) -> Result<(), ClientError> {
-        let topic = format!("%DLQ%{}", self.group);
-        let received = incoming(&self.facts, message);
-        let mut dead =
-            bindery_client::Message::new(topic, message.body().clone()).flag(message.flag());
-        if let Some(tag) = message.tags() {
-            dead = dead.tags(tag);
-        }
-        if let Some(keys) = message.keys() {
-            dead = dead.keys(keys.split_ascii_whitespace());
-        }
-        let own = received.headers().iter().filter(|(name, value)| {
-            !matches!(
-                *name,
-                crate::headers::names::TAGS | crate::headers::names::KEYS
-            ) && !value.as_str().trim().is_empty()
-        });
-        dead = own.fold(dead, |dead, (name, value)| {
-            dead.property(name, value.as_str())
-        });
-        self.dead_letters.send(dead).await.map(drop)
-    }
-}
-
-async fn dead_letter_producer(client: &Client, group: &str) -> Result<Producer, BinderError> {
-    let admin = client.admin();
-    let topic = format!("%DLQ%{group}");
-    let declared = match admin.topic_exists(&topic).await {
-        Ok(false) => {
-            admin
-                .create_topic(&topic, bindery_client::TopicSettings::queues(1))
-                .await
-        }
-        other => other.map(drop),
-    };
-    declared.map_err(client_failed("creating topic", &topic))?;
-    let name = format!("{group}-dead-letters");
-    Producer::builder(&name)
-        .client(client)
-        .start()
-        .await
-        .map_err(client_failed("starting producer group", &name))
 }
