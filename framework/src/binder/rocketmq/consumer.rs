@@ -45,7 +45,7 @@ impl RocketmqConsuming {
         let builder = builder(&spec, settings)
             .client(client)
             .start_like_java(start_like_java);
-        let listener = listener(spec, sink);
+        let listener = listener(&spec, sink);
         let consumer = builder
             .listener(listener)
             .start()
@@ -135,8 +135,8 @@ fn builder(spec: &ConsumerSpec, settings: &RocketmqConsumer) -> PushConsumerBuil
     })
 }
 
-fn listener(spec: ConsumerSpec, sink: Arc<dyn Deliver>) -> Listener {
-    let facts = InputFacts::of(&spec);
+fn listener(spec: &ConsumerSpec, sink: Arc<dyn Deliver>) -> Listener {
+    let facts = InputFacts::of(spec);
     match spec.order {
         Order::Concurrent => Listener::concurrent(ConcurrentSink {
             facts,
