@@ -40,7 +40,7 @@ struct LogFile {
 }
 
 impl TimerLog {
-    /// Opens the files of `dir`, each of `file_size` bytes. The log's end is unknown until [`TimerLog::recover`].
+    /// Opens the files of `dir`, each of `file_size` bytes. The log's end is unknown until recovery.
     ///
     /// # Errors
     /// [`StoreError::FileLength`] when files have another size, [`StoreError::Gap`], [`StoreError::Io`].
